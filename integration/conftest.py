@@ -43,6 +43,7 @@ SHARED = {
         "test_spark.py",
         "test_drop_in.py",
         "test_batch.py",
+        "test_foreach_batch.py",
         "test_ways.py",
         "test_inline_spark.py",
         "test_migrate.py",

@@ -15,13 +15,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-# The public name, which a released version at the front of the path has, too.
-from eos_sink.testing import FaultyDataSource
+from eos_sink import EosSinkError
 
+SOURCE, FUNCTION = "format('kafka-eos')", "eos_sink.foreach_batch and eos_sink.write"
+"""The ways into the sink."""
+ERRORS = (PySparkException, Py4JJavaError, EosSinkError)
+"""What a write may raise in a driver."""
 LOCAL = "local[2]"
 # Names an archive of loaded classes, with which a session starts in half the time.
 CLASSES_VARIABLE = "EOS_TEST_SPARK_CLASSES"
@@ -53,27 +57,41 @@ def start(spark: SparkSession, query: dict[str, Any]) -> StreamingQuery:
     """A query that writes by itself, or whose `foreachBatch` writes `frames`."""
     lines = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(query["input"])
     rows = lines.repartition(query["tasks"]).selectExpr(*query["columns"])
+    where = query["options"]["checkpointLocation"]
     if query["frames"]:
 
         def write(batch: DataFrame, _: int) -> None:
             for options in query["frames"]:
-                append(batch, options)
+                append(batch, options, query["way"])
 
-        where = query["options"]["checkpointLocation"]
-        each = rows.writeStream.foreachBatch(write).option("checkpointLocation", where)
-        return each.trigger(**query["trigger"]).start()
-    writer = rows.writeStream.format("kafka-eos").options(**query["options"])
+        writer = rows.writeStream.foreachBatch(write).option("checkpointLocation", where)
+    elif query["way"] == FUNCTION:
+        from eos_sink.spark.foreach_batch import make_foreach_batch
+        from eos_sink_lab.testing.fault_gates import faulty_connect
+
+        function = make_foreach_batch(query["options"], faulty_connect)
+        writer = rows.writeStream.foreachBatch(function).option("checkpointLocation", where)
+    else:
+        writer = rows.writeStream.format("kafka-eos").options(**query["options"])
     return writer.trigger(**query["trigger"]).start()
 
 
-def append(frame: DataFrame, options: dict[str, str]) -> None:
-    frame.write.format("kafka-eos").mode("append").options(**options).save()
+def append(frame: DataFrame, options: dict[str, str], way: str) -> None:
+    if way == FUNCTION:
+        # A released version has none.
+        from eos_sink.spark.foreach_batch import write_frame
+        from eos_sink_lab.testing.fault_gates import faulty_connect
+
+        write_frame(frame, options, faulty_connect)
+    else:
+        frame.write.format("kafka-eos").mode("append").options(**options).save()
 
 
 def save(spark: SparkSession, job: dict[str, Any]) -> None:
     """A batch write of all files."""
     lines = spark.read.format("text").load(job["input"])
-    append(lines.repartition(job["tasks"]).selectExpr(*job["columns"]), job["options"])
+    frame = lines.repartition(job["tasks"]).selectExpr(*job["columns"])
+    append(frame, job["options"], job["way"])
 
 
 def run(spark: SparkSession, query: dict[str, Any]) -> None:
@@ -83,7 +101,7 @@ def run(spark: SparkSession, query: dict[str, Any]) -> None:
             save(spark, query)
         else:
             start(spark, query).awaitTermination()
-    except PySparkException as stopped:
+    except ERRORS as stopped:
         error = str(stopped)
     result = Path(query["result"])
     draft = result.with_suffix(".new")
@@ -93,7 +111,11 @@ def run(spark: SparkSession, query: dict[str, Any]) -> None:
 
 def main() -> None:
     spark = spark_session(**json.loads(sys.argv[1]))
-    spark.dataSource.register(FaultyDataSource)
+    if hasattr(spark, "dataSource"):
+        # The public name, which a released version at the front of the path has, too.
+        from eos_sink.testing import FaultyDataSource
+
+        spark.dataSource.register(FaultyDataSource)
     for line in sys.stdin:
         run(spark, json.loads(line))
 

@@ -9,22 +9,28 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import PySparkException
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.options import SinkOptions, parse_options
+from eos_sink.options import SinkOptions, parse_batch_options, parse_options
 from eos_sink.protocol.model import Decision
+from eos_sink.spark import foreach_batch
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import Action, FaultPoint
 from integration import spark_program
 from integration.checker import Rows, read_topic
 from integration.spark_apps import PATIENCE_S, Application, Applications, Run
+from integration.spark_program import FUNCTION, SOURCE
 
 TASKS = 2
+BOTH_WAYS = pytest.mark.parametrize(
+    "query", [SOURCE, pytest.param(FUNCTION, marks=pytest.mark.long)], indirect=True
+)
+"""Tests of what both ways into the sink promise; the fixture takes the way."""
 PARTITIONS = 3
 ROWS = 40
 _LOOK_AGAIN_S = 0.1
@@ -44,8 +50,18 @@ class SparkQuery:
     """
 
     def __init__(
-        self, kafka: KafkaCluster, spark: SparkSession, applications: Applications, home: Path
+        self,
+        kafka: KafkaCluster,
+        spark: SparkSession,
+        applications: Applications,
+        home: Path,
+        way: str = SOURCE,
     ) -> None:
+        """Args:
+        way: into the sink, SOURCE or FUNCTION.
+        """
+        if way == SOURCE and not hasattr(spark, "dataSource"):
+            pytest.skip("this Spark has no data sources in Python")
         self.kafka = kafka
         self.home = home
         self.topic = f"out-{uuid.uuid4().hex[:8]}"
@@ -65,6 +81,9 @@ class SparkQuery:
             # Each task opens a transaction, unless a test says otherwise.
             "eos.inline.bytes": "0",
         }
+        self.way = way
+        if way == FUNCTION:
+            self.options["eos.id"] = self.topic
         self.tasks: int | str = TASKS
         self.frames: list[dict[str, str]] = []
         self.batch = False
@@ -103,7 +122,7 @@ class SparkQuery:
         """Run into an error; its text."""
         try:
             self.finish()
-        except PySparkException as error:
+        except spark_program.ERRORS as error:
             return str(error)
         raise AssertionError("the query went on")
 
@@ -184,6 +203,8 @@ class SparkQuery:
 
     @property
     def sink(self) -> SinkOptions:
+        if self.way == FUNCTION:
+            return parse_batch_options(self.options).sink
         return parse_options(self.options)
 
     def clients(self) -> ConfluentKafka:
@@ -220,6 +241,10 @@ class SparkQuery:
                 run.application.kill()
         for clients in self._clients:
             clients.close()
+        if self.way == FUNCTION:
+            # What a user's driver keeps for its next batches.
+            for kept in foreach_batch._clients._entries.values():
+                kept.close()
 
     def _config(self, trigger: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -230,4 +255,5 @@ class SparkQuery:
             "trigger": trigger,
             "frames": self.frames,
             "batch": self.batch,
+            "way": self.way,
         }

@@ -23,7 +23,9 @@ from eos_sink_lab.testing.faults import Action, FaultPoint
 from integration.checker import read_topic
 from integration.query import Query
 from integration.spark_apps import Applications
-from integration.spark_query import TASKS, SparkQuery
+from integration.spark_program import ERRORS, FUNCTION, SOURCE
+from integration.spark_program import append as append_frame
+from integration.spark_query import BOTH_WAYS, TASKS, SparkQuery
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -33,9 +35,14 @@ Append = Callable[..., str | None]
 
 @pytest.fixture
 def query(
-    kafka: KafkaCluster, spark: SparkSession, applications: Applications, tmp_path: Path
+    request: pytest.FixtureRequest,
+    kafka: KafkaCluster,
+    spark: SparkSession,
+    applications: Applications,
+    tmp_path: Path,
 ) -> Iterator[SparkQuery]:
-    query = SparkQuery(kafka, spark, applications, tmp_path)
+    way = getattr(request, "param", SOURCE)
+    query = SparkQuery(kafka, spark, applications, tmp_path, way)
     yield query
     query.close()
 
@@ -61,11 +68,10 @@ def assert_in_both(query: SparkQuery) -> None:
 def append(query: SparkQuery) -> Append:
     """Write a frame, with options as `name=value`; the error's text."""
 
-    def written(frame: DataFrame, mode: str | None = "append", **options: str) -> str | None:
-        writer = frame.write.format("kafka-eos").options(**query.frame(query.topic, **options))
+    def written(frame: DataFrame, **options: str) -> str | None:
         try:
-            (writer.mode(mode) if mode else writer).save()
-        except PySparkException as error:
+            append_frame(frame, query.frame(query.topic, **options), query.way)
+        except ERRORS as error:
             return str(error)
         return None
 
@@ -76,6 +82,7 @@ def query_rows(spark: SparkSession, count: int) -> DataFrame:
     return spark.range(20).selectExpr("CAST(id AS STRING) AS value").limit(count)
 
 
+@pytest.mark.parametrize("query", [SOURCE, FUNCTION], indirect=True)
 def test_a_frame_is_appended_and_a_version_of_it_once(
     query: SparkQuery, spark: SparkSession, append: Append
 ) -> None:
@@ -92,6 +99,7 @@ def test_a_frame_is_appended_and_a_version_of_it_once(
     assert Counter(query.seen().values()) == Counter(2 * rows + rows[:3])
 
 
+@BOTH_WAYS
 def test_a_frame_of_which_a_task_fails_leaves_nothing_visible_and_nothing_open(
     query: SparkQuery, spark: SparkSession, append: Append
 ) -> None:
@@ -111,13 +119,17 @@ def test_a_frame_of_which_a_task_fails_leaves_nothing_visible_and_nothing_open(
     ],
 )
 def test_another_mode_than_append_is_refused(
-    query: SparkQuery, spark: SparkSession, append: Append, mode: str | None, told: str
+    query: SparkQuery, spark: SparkSession, mode: str | None, told: str
 ) -> None:
     frame = spark.range(3).selectExpr("CAST(id AS STRING) AS value")
-    assert told in str(append(frame, mode=mode))
+    writer = frame.write.format("kafka-eos").options(**query.frame(query.topic))
+    with pytest.raises(PySparkException) as refused:
+        (writer.mode(mode) if mode else writer).save()
+    assert told in str(refused.value)
     assert query.seen() == ()
 
 
+@BOTH_WAYS
 @pytest.mark.long
 def test_a_job_killed_after_its_decision_writes_its_version_once(query: SparkQuery) -> None:
     query.batch = True
@@ -129,6 +141,7 @@ def test_a_job_killed_after_its_decision_writes_its_version_once(query: SparkQue
     query.assert_exactly_once()
 
 
+@BOTH_WAYS
 @pytest.mark.long
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_killed_job_without_a_number_is_finished_by_the_next_write_or_stops_it(
@@ -159,6 +172,7 @@ def test_a_killed_job_without_a_number_is_finished_by_the_next_write_or_stops_it
     query.assert_exactly_once()
 
 
+@BOTH_WAYS
 @pytest.mark.long
 def test_a_killed_task_of_a_batch_write_is_tried_again(query: SparkQuery) -> None:
     application = query.applications.another("local[2,3]")
@@ -174,6 +188,7 @@ def test_a_killed_task_of_a_batch_write_is_tried_again(query: SparkQuery) -> Non
     query.assert_exactly_once()
 
 
+@BOTH_WAYS
 @pytest.mark.long
 def test_speculation_is_refused_for_a_batch_write_too(query: SparkQuery) -> None:
     application = query.applications.another(conf={"spark.speculation": "true"})
@@ -188,6 +203,7 @@ def test_speculation_is_refused_for_a_batch_write_too(query: SparkQuery) -> None
 # --- foreachBatch
 
 
+@pytest.mark.parametrize("query", [SOURCE, FUNCTION], indirect=True)
 def test_a_query_killed_between_its_two_topics_writes_each_row_once_to_both(
     two_topics: SparkQuery,
 ) -> None:
@@ -199,6 +215,7 @@ def test_a_query_killed_between_its_two_topics_writes_each_row_once_to_both(
     assert_in_both(two_topics)
 
 
+@BOTH_WAYS
 @pytest.mark.long
 def test_a_query_killed_again_in_its_second_topic_writes_each_row_once_to_both(
     two_topics: SparkQuery,
@@ -211,6 +228,7 @@ def test_a_query_killed_again_in_its_second_topic_writes_each_row_once_to_both(
     assert_in_both(two_topics)
 
 
+@BOTH_WAYS
 @pytest.mark.long
 @pytest.mark.parametrize(
     "point",
@@ -230,6 +248,7 @@ def test_a_query_of_two_topics_killed_at(point: FaultPoint, two_topics: SparkQue
     assert_in_both(two_topics)
 
 
+@BOTH_WAYS
 @pytest.mark.long
 def test_a_batch_of_two_topics_that_spark_replays_is_not_written_again(
     two_topics: SparkQuery,
@@ -242,6 +261,7 @@ def test_a_batch_of_two_topics_that_spark_replays_is_not_written_again(
     assert_in_both(two_topics)
 
 
+@BOTH_WAYS
 @pytest.mark.long
 def test_a_second_frame_for_one_topic_is_refused_and_goes_on_under_an_id_of_its_own(
     query: SparkQuery,

@@ -23,7 +23,8 @@ from eos_sink.protocol.values import TransactionStatus
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import Action, FaultPoint
 from integration.spark_apps import PATIENCE_S, Applications
-from integration.spark_query import ROWS, TASKS, SparkQuery
+from integration.spark_program import SOURCE
+from integration.spark_query import BOTH_WAYS, ROWS, TASKS, SparkQuery
 
 # A driver takes ten seconds to start on a small machine, and some tests need three.
 pytestmark = pytest.mark.timeout(900)
@@ -31,9 +32,14 @@ pytestmark = pytest.mark.timeout(900)
 
 @pytest.fixture
 def query(
-    kafka: KafkaCluster, spark: SparkSession, applications: Applications, tmp_path: Path
+    request: pytest.FixtureRequest,
+    kafka: KafkaCluster,
+    spark: SparkSession,
+    applications: Applications,
+    tmp_path: Path,
 ) -> Iterator[SparkQuery]:
-    query = SparkQuery(kafka, spark, applications, tmp_path)
+    way = getattr(request, "param", SOURCE)
+    query = SparkQuery(kafka, spark, applications, tmp_path, way)
     yield query
     query.close()
 
@@ -56,6 +62,7 @@ def test_queries_of_one_session_write_side_by_side(
         query.close()
 
 
+@BOTH_WAYS
 @pytest.mark.kafka("4.3.0", "3.9.1")
 def test_every_column_reaches_kafka_and_a_restart_goes_on(query: SparkQuery) -> None:
     query.columns = [
@@ -82,6 +89,7 @@ def test_every_column_reaches_kafka_and_a_restart_goes_on(query: SparkQuery) -> 
     assert Counter(texts) == Counter(query.expected)
 
 
+@BOTH_WAYS
 def test_the_topic_column_spreads_rows_over_topics(query: SparkQuery) -> None:
     other = f"{query.topic}-other"
     query.kafka.create_topic(other, partitions=1)
@@ -94,6 +102,7 @@ def test_the_topic_column_spreads_rows_over_topics(query: SparkQuery) -> None:
     assert Counter(query.seen().values() + elsewhere) == Counter(query.expected)
 
 
+@BOTH_WAYS
 @pytest.mark.long
 @pytest.mark.parametrize(
     "point",
@@ -113,6 +122,7 @@ def test_a_machine_lost_at(point: FaultPoint, query: SparkQuery) -> None:
     query.assert_exactly_once()
 
 
+@BOTH_WAYS
 def test_a_trigger_that_runs_once_writes_all_files_as_one_batch(query: SparkQuery) -> None:
     query.add_batch()
     query.add_batch()
@@ -123,6 +133,7 @@ def test_a_trigger_that_runs_once_writes_all_files_as_one_batch(query: SparkQuer
     query.assert_exactly_once()
 
 
+@BOTH_WAYS
 @pytest.mark.long
 @pytest.mark.kafka("3.9.1")
 def test_a_driver_lost_after_the_decision(query: SparkQuery) -> None:
@@ -132,6 +143,7 @@ def test_a_driver_lost_after_the_decision(query: SparkQuery) -> None:
     query.assert_exactly_once()
 
 
+@BOTH_WAYS
 @pytest.mark.long
 def test_a_crash_during_recovery(query: SparkQuery) -> None:
     query.add_batch()
@@ -164,6 +176,7 @@ def test_a_committer_killed_after_the_decision_is_not_undone_by_sparks_abort(
     query.assert_exactly_once()
 
 
+@BOTH_WAYS
 def test_a_batch_that_spark_replays_is_not_written_again(query: SparkQuery) -> None:
     query.add_batch()
     query.finish()
@@ -207,6 +220,7 @@ def test_the_status_of_a_query_with_another_sink_is_refused(
     query.stop()
 
 
+@BOTH_WAYS
 @pytest.mark.long
 def test_a_lost_transaction_is_written_again(query: SparkQuery) -> None:
     query.add_batch()
@@ -228,6 +242,7 @@ def test_a_committed_transaction_that_answers_fenced_is_known_by_its_witness(
     query.assert_exactly_once()
 
 
+@BOTH_WAYS
 def test_an_older_copy_of_the_checkpoint_is_refused(query: SparkQuery) -> None:
     query.add_batch()
     query.finish()
@@ -242,6 +257,7 @@ def test_an_older_copy_of_the_checkpoint_is_refused(query: SparkQuery) -> None:
     query.assert_exactly_once()
 
 
+@BOTH_WAYS
 @pytest.mark.long
 def test_a_checkpoint_restored_one_batch_back_is_refused(query: SparkQuery) -> None:
     query.add_batch()
@@ -290,6 +306,7 @@ def test_a_checkpoint_that_was_moved_during_a_batch_continues_under_an_eos_id(
     query.assert_exactly_once()
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize(
     ("point", "action"),
     [
@@ -306,6 +323,7 @@ def test_a_stale_driver_is_refused(point: FaultPoint, action: Action, query: Spa
     query.assert_exactly_once()
 
 
+@BOTH_WAYS
 @pytest.mark.long
 def test_a_driver_whose_jvm_wakes_up_after_its_batch_was_settled(query: SparkQuery) -> None:
     """Spark's own half of the driver slept while the sink's went on."""
@@ -346,6 +364,7 @@ def test_a_python_process_killed_during_a_batch(point: FaultPoint, query: SparkQ
     query.assert_exactly_once()
 
 
+@BOTH_WAYS
 def test_a_killed_task_is_tried_again(query: SparkQuery) -> None:
     application = query.applications.another("local[2,3]")
     query.add_batch()
@@ -374,6 +393,7 @@ def test_worker_processes_killed_between_batches(query: SparkQuery) -> None:
     query.assert_exactly_once()
 
 
+@BOTH_WAYS
 def test_an_empty_partition_opens_no_transaction_and_an_empty_batch_decides_nothing(
     query: SparkQuery,
 ) -> None:
@@ -391,6 +411,7 @@ def test_an_empty_partition_opens_no_transaction_and_an_empty_batch_decides_noth
     query.assert_exactly_once()
 
 
+@BOTH_WAYS
 @pytest.mark.long
 def test_another_number_of_tasks_after_a_crash(query: SparkQuery) -> None:
     query.add_batch()
@@ -405,6 +426,7 @@ def test_another_number_of_tasks_after_a_crash(query: SparkQuery) -> None:
     query.assert_exactly_once()
 
 
+@BOTH_WAYS
 @pytest.mark.long
 def test_another_number_of_tasks_cannot_write_a_lost_partition_again(query: SparkQuery) -> None:
     query.add_batch()

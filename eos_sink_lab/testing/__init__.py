@@ -27,8 +27,8 @@ if TYPE_CHECKING:
         NotReadyError,
         TestClusterError,
     )
-    from eos_sink_lab.testing.fault_gates import FaultyDataSource
     from eos_sink_lab.testing.faults import Action, FaultPoint, Faults, Pass, Struck, read_timeline
+    from eos_sink_lab.testing.faulty_source import FaultyDataSource
     from eos_sink_lab.testing.java import java_home
     from eos_sink_lab.testing.kafka_cluster import KafkaCluster
     from eos_sink_lab.testing.kafka_node import KafkaNode
@@ -47,8 +47,8 @@ _NAMES = {
         "NotReadyError",
         "TestClusterError",
     ),
-    "fault_gates": ("FaultyDataSource",),
     "faults": ("Action", "FaultPoint", "Faults", "Pass", "Struck", "read_timeline"),
+    "faulty_source": ("FaultyDataSource",),
     "java": ("java_home",),
     "kafka_cluster": ("KafkaCluster",),
     "kafka_node": ("KafkaNode",),

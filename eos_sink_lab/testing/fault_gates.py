@@ -8,7 +8,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable
+from itertools import cycle
 from typing import Any
+
+from pyspark import TaskContext
 
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
@@ -16,7 +19,6 @@ from eos_sink.kafka.interfaces import Kafka, Sizes, TransactionControl
 from eos_sink.kafka.rows import Rows
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.values import EndOutcome, Transaction
-from eos_sink.spark.data_source import KafkaEosDataSource
 from eos_sink_lab.testing.faults import ROLE_VARIABLE, Gate
 
 _ROLES = {
@@ -24,6 +26,7 @@ _ROLES = {
     "pyspark.sql.worker.python_streaming_sink_runner": "committer",
     "pyspark.sql.worker.commit_data_source_write": "committer",
 }
+_IN_DRIVER = cycle(("planner", "committer"))
 _DELIVERED_WITHIN_S = 30.0
 
 
@@ -134,14 +137,11 @@ class FaultyKafka:
 
 
 def faulty_connect(options: SinkOptions) -> Any:
-    """The connection of `FaultyDataSource`. Spark's command line says what a process is for."""
-    role = os.environ.get(ROLE_VARIABLE) or _ROLES.get(sys.argv[-1], "task")
+    """Real clients with fault points. Spark's command line says what a process is for."""
+    role = os.environ.get(ROLE_VARIABLE) or _ROLES.get(sys.argv[-1])
+    if role is None:
+        # The user's own driver has a planner and a committer of each query, made in this order.
+        role = next(_IN_DRIVER) if TaskContext.get() is None else "task"
     gate = Gate(role)
     gate.reach("connect", "before")
     return FaultyKafka(ConfluentKafka(options.cluster, options.step_timeout), gate)
-
-
-class FaultyDataSource(KafkaEosDataSource):
-    """`format("kafka-eos")` with fault points; everything else is the sink's own code."""
-
-    connect = staticmethod(faulty_connect)
