@@ -91,6 +91,13 @@ def test_a_frame_is_computed_once(query: SparkQuery, spark: SparkSession) -> Non
     assert Counter(query.seen().values()) == Counter(map(str, range(10)))
 
 
+def test_a_frame_without_partitions_is_written(query: SparkQuery, spark: SparkSession) -> None:
+    frame = spark.createDataFrame([], "value STRING")
+    assert frame.rdd.getNumPartitions() == 0
+    eos_sink.write(frame, query.options)
+    assert query.seen() == ()
+
+
 def test_a_function_that_does_not_see_its_query_is_refused(
     query: SparkQuery, spark: SparkSession
 ) -> None:

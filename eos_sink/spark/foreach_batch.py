@@ -79,11 +79,11 @@ def make_foreach_batch(
                 remedy="Pass it to foreachBatch, or call it in the thread of your own function "
                 f"there, and leave PYSPARK_PIN_THREAD at its default, true. {_UNWRITTEN}",
             )
-        run = properties(RUN) or ""
-        if latest is None or latest[0] != run:
+        run, known = properties(RUN) or "", latest
+        if known is None or known[0] != run:
             # The settings of the session count when a query starts.
-            latest = run, _parse(spark, options)
-        _write(frame, latest[1], run, connect)
+            known = latest = run, _parse(spark, options)
+        _write(frame, known[1], run, connect)
 
     return write_batch
 
@@ -193,6 +193,9 @@ def _run_tasks(rows: DataFrame, writer: SingleWriter) -> list[TaskReport | None]
         yield pa.RecordBatch.from_pydict({"report": pa.array([report], pa.binary())})
 
     reported = rows.mapInArrow(write_partition, "report binary").rdd
+    if not reported.getNumPartitions():
+        # As Spark's own writers have it: without a task there would be no report to commit.
+        reported = rows.coalesce(1).mapInArrow(write_partition, "report binary").rdd
     # The plan's own number of partitions: a report that is missing is noticed.
     reports: list[TaskReport | None] = [None] * reported.getNumPartitions()
     for row in reported.collect():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from proof.guards.guard import always, drop, guard, never, swap
 
+_CACHE = "eos_sink/spark/client_cache.py"
 _PLANNER = "eos_sink/driver/planner.py"
 _RULES = "eos_sink/protocol/rules.py"
 _COMMITTER = "eos_sink/driver/committer.py"
@@ -47,6 +48,44 @@ GUARDS = (
             "spark_run=decided.spark_run if decided else first.spark_run",
         ),
         f"{_BATCH}test_a_second_frame_is_refused_in_a_run_that_has_mended_the_first",
+        outside=_OUTSIDE,
+    ),
+    guard(
+        "threads of a user's driver write one query in turns",
+        "Planner and committer are not made for two threads, and a second plan would refuse the "
+        "first one's tasks.",
+        swap(_CACHE, "lease", "entry.lock.acquire(timeout=_PATIENCE_S)", "True"),
+        "tests/spark/test_client_cache.py::test_threads_of_one_query_take_turns_and_those_of_others_do_not_wait",
+        outside=_OUTSIDE,
+    ),
+    guard(
+        "each run of a query has its own planner in a user's driver",
+        "A callback of a stopped query that still runs must not commit with the plan of the next "
+        "run.",
+        swap(_CACHE, "lease", "entry.made_from != (options, run)", "entry.made_from is None"),
+        "tests/spark/test_client_cache.py::test_each_run_of_a_query_gets_a_value_of_its_own",
+        outside=_OUTSIDE,
+    ),
+    guard(
+        "a function of foreachBatch that does not see its query is refused",
+        "Its batch would be a write without a number, which a replay repeats.",
+        never(
+            "eos_sink/spark/foreach_batch.py",
+            "write_batch",
+            "properties(QUERY) is None or properties(BATCH) != str(number)",
+        ),
+        "integration/test_foreach_batch.py::test_a_function_that_does_not_see_its_query_is_refused[4.3.0]",
+        outside=_OUTSIDE,
+    ),
+    guard(
+        "without pinned threads a write has a version",
+        "Inside foreachBatch it would be a write without a number, which a replay repeats.",
+        never(
+            "eos_sink/spark/foreach_batch.py",
+            "write_frame",
+            "parsed.version is None and not pinned",
+        ),
+        "integration/test_foreach_batch.py::test_without_pinned_threads_a_write_needs_a_version[4.3.0]",
         outside=_OUTSIDE,
     ),
     guard(
