@@ -15,7 +15,7 @@ from eos_sink_lab.testing.cluster_errors import DownloadError
 from eos_sink_lab.testing.jar_cache import Artifact, download_jars, ensure_jars, find_ivy
 from eos_sink_lab.testing.java import find_java
 
-_SINK = "spark-sql-kafka-0-10_2.13"
+_SINK = "spark-sql-kafka-0-10_{}"
 _TOKENS = "spark-token-provider-kafka-0-10_2.13"
 
 # Where Maven Central, or the mirror in use, lacks a part of the version's own set: the token
@@ -41,8 +41,10 @@ def spark_kafka_jars(
 
     def download(draft: Path) -> None:
         java = find_java(environ)
-        sink = Artifact("org.apache.spark", _SINK, spark)
-        alone = Artifact("org.apache.spark", _SINK, spark, transitive=False)
+        # Of Scala: what pyspark contains.
+        name = _SINK.format("2.12" if spark.startswith("3.") else "2.13")
+        sink = Artifact("org.apache.spark", name, spark)
+        alone = Artifact("org.apache.spark", name, spark, transitive=False)
         try:
             download_jars([sink], draft, java, label=label, progress=progress, environ=environ)
         except DownloadError:
