@@ -102,7 +102,7 @@ def test_hostile_names_are_shown_and_commands_about_them_are_right(
     name = query.options.names.query
     for words in (
         ["status"],
-        ["watch", "--looks", "1", "--lines"],
+        ["watch", "--updates", "1", "--lines"],
         ["transactions", "list"],
         ["transactions", "describe", unknown],
         ["explain", name, "0"],

@@ -159,7 +159,7 @@ def test_the_exporter_outlives_a_broker() -> None:
     with start_own_kafka() as cluster:
         query = Figured(cluster)
         query.batch(0)
-        with exporter(*query.words, "--timeout", "4") as url:
+        with exporter(*query.words, "--scrape-timeout", "4") as url:
 
             def told(*names: str) -> set[str]:
                 with urllib.request.urlopen(url, timeout=30) as answer:

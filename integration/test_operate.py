@@ -327,7 +327,7 @@ def test_commands_that_look_change_nothing(
     before = state()
     for words in (
         ["status"],
-        ["watch", "--looks", "1"],
+        ["watch", "--updates", "1"],
         ["transactions", "list"],
         ["transactions", "describe", on_call.id(0, 0)],
         ["explain", on_call.name, "0"],

@@ -389,7 +389,14 @@ def test_brokers_that_go_away_while_a_topic_is_read_end_the_command() -> None:
     with start_own_kafka() as kafka:
         topic = Topic(kafka)
         topic.write(range(4))
-        words = ["verify", topic.name, "--bootstrap-server", topic.bootstrap, "--timeout", "3"]
+        words = [
+            "verify",
+            topic.name,
+            "--bootstrap-server",
+            topic.bootstrap,
+            "--stall-timeout",
+            "3",
+        ]
         with subprocess.Popen(
             [sys.executable, "-m", "eos_sink", *words, "--follow", "600"],
             stderr=subprocess.PIPE,
@@ -405,7 +412,7 @@ def test_brokers_that_go_away_while_a_topic_is_read_end_the_command() -> None:
     assert "Traceback" not in err
     assert topic.name in err
     assert topic.bootstrap in err
-    assert topic.bootstrap in topic.verify("--timeout", "1", expect=REFUSED)
+    assert topic.bootstrap in topic.verify("--stall-timeout", "1", expect=REFUSED)
 
 
 def test_a_reader_needs_read_on_the_topic_and_nothing_else(

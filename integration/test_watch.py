@@ -125,7 +125,9 @@ def test_a_broker_that_comes_back_is_seen_again() -> None:
         query = Run(kafka, {"topic": topic, "eos.id": topic})
         query.write(value=["a"])
         with subprocess.Popen(
-            command(kafka, "--timeout", "5"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            command(kafka, "--update-timeout", "5"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         ) as process:
             assert process.stdout is not None
             output = Output(process.stdout.fileno())
@@ -150,8 +152,8 @@ def test_the_commands_of_the_page_run(kafka: KafkaCluster, run: MakeRun) -> None
     for each in commands:
         words = each.replace("localhost:9092", kafka.bootstrap_servers).split()[1:]
         words = [topic if word == "readings" else word for word in words]
-        # What would go on until Ctrl-C ends after a look.
-        ends = [] if "--looks" in words else ["--looks", "1"]
+        # What would go on until Ctrl-C ends after an update.
+        ends = [] if "--updates" in words else ["--updates", "1"]
         done = subprocess.run(
             [sys.executable, "-m", "eos_sink", *words, *ends],
             capture_output=True,

@@ -111,11 +111,11 @@ def main() -> None:
 
 def _shown(bootstrap: str) -> RenderableType:
     given = cli.parser().parse_args(["watch", "--bootstrap-server", bootstrap])
-    kafka = ConfluentAdmin(cluster_config(given), given.timeout)
+    kafka = ConfluentAdmin(cluster_config(given), given.update_timeout)
     observer, tracker = Observer(kafka, given.prefix), ActivityTracker()
     look = observer.look(Deadline(60))
     events = tracker.update(look)
-    ends = kafka.ends(look.topics, Deadline(60))
+    ends = kafka.list_offsets(look.topics, Deadline(60))
     picture = Picture(
         Console(file=io.StringIO()),
         "eos-sink watch · kafka:9092",

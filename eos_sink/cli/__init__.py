@@ -1,9 +1,9 @@
 """The command line: one module per command, and one that prints what they report.
 
-Each command is a module with NAME, HELP, EXAMPLES, `add_arguments` and `run`. `run` returns a
-report, which is printed here, or None if the command has printed everything itself. Commands that
-do not operate the sink are found by the entry points `eos_sink.commands`, so that this package
-does not know them.
+Each command is a module with NAME, HELP, EXAMPLES, EXIT_CODES, `add_arguments` and `run`. `run`
+returns a report, which is printed here, or None if the command has printed everything itself.
+Commands that do not operate the sink are found by the entry points `eos_sink.commands`, so that
+this package does not know them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from eos_sink.cli import (
     transactions_command,
     watch_command,
 )
-from eos_sink.cli.arguments import ENVIRONMENT, add_output
+from eos_sink.cli.arguments import ENVIRONMENT
+from eos_sink.cli.command_parser import CommandParser
+from eos_sink.cli.exit_codes import MEANINGS, ExitCode, describe_exit_codes
 from eos_sink.cli.output import CommandError, Report, print_report, printable, signals_within_calls
 from eos_sink.errors import EosSinkError
 from eos_sink.ops import RefusedChoice
@@ -42,8 +44,9 @@ class Command(Protocol):
     NAME: str
     HELP: str
     EXAMPLES: str
+    EXIT_CODES: dict[ExitCode, str]
 
-    def add_arguments(self, parser: argparse.ArgumentParser, /) -> None:
+    def add_arguments(self, parser: CommandParser, /) -> None:
         """Add the options of the command."""
 
     def run(self, arguments: argparse.Namespace, /) -> Report | None:
@@ -62,28 +65,24 @@ _COMMANDS: tuple[Command, ...] = (
     completion_command,
 )
 
-_OK = 0
-_FAILED = 1
-_CANNOT_RUN = 2
-_INTERRUPTED = 130
 _EPILOG = f"""\
-exit code:
-  0  all is well
-  1  the command ran, and something needs a look
-  2  it could not run: wrong usage, no broker, no permission
-  130  interrupted with Ctrl-C
+{describe_exit_codes(MEANINGS)}
 
 environment, where the option is not given:
 {chr(10).join(f"  {name:<26} {option}" for option, name in ENVIRONMENT.items())}
   {"NO_COLOR":<26} no colours, as when standard output is not a terminal
 
-`eos-sink COMMAND --help` has examples.
+`eos-sink COMMAND --help` has options, examples and the command's own exit codes.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code, as the help of `eos-sink` lists them."""
-    parsed = parser().parse_args(arguments)
+    top = parser()
+    parsed = top.parse_args(arguments)
+    if parsed.command is None:
+        top.print_help()
+        return ExitCode.OK
     # The command reports errors itself; the log of the Kafka clients is for debugging.
     handler = logging.StreamHandler() if parsed.verbose else logging.NullHandler()
     logging.basicConfig(level=logging.INFO, handlers=[handler])
@@ -94,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with signals_within_calls():
             report = parsed.run(parsed)
         if report is None:
-            return _OK
+            return ExitCode.OK
         print_report(report, as_json=parsed.json)
     except (CommandError, EosSinkError, RefusedChoice, ImportError) as error:
         said = str(error)
@@ -113,15 +112,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             shown = said.removeprefix(error.message)
             shown = printable(error.message) + printable(shown, lines=True)
         print(f"eos-sink: {shown}", file=sys.stderr)
-        return _CANNOT_RUN
+        return ExitCode.CANNOT_RUN
     except BrokenPipeError:
         # The reader of the pipe is gone. Python would report that again when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if report is None:
-            return _CANNOT_RUN
+            return ExitCode.CANNOT_RUN
     if report.interrupted:
-        return _INTERRUPTED
-    return _OK if report.ok else _FAILED
+        return ExitCode.INTERRUPTED
+    return ExitCode.OK if report.ok else ExitCode.FAILED
 
 
 @cache
@@ -131,27 +130,23 @@ def commands() -> tuple[Command, ...]:
     return (*_COMMANDS, *(found[name].load() for name in sorted(found)))
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> CommandParser:
     """Build the parser of all commands."""
-    top = argparse.ArgumentParser(
+    top = CommandParser(
         prog="eos-sink",
         description="Exactly-once sink from PySpark Structured Streaming to Kafka.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    top.add_argument("--version", action="version", version=f"eos-sink {_version()}")
-    subparsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    help_ = "Show the version and exit."
+    top.add_argument("--version", action="version", version=f"eos-sink {_version()}", help=help_)
+    top.add_commands("command", required=False)
     for command in commands():
-        one = subparsers.add_parser(
-            command.NAME,
-            help=command.HELP,
-            description=command.HELP,
-            epilog=command.EXAMPLES,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
+        one = top.add_command(command.NAME, command.HELP, command.EXAMPLES, command.EXIT_CODES)
         command.add_arguments(one)
-        add_output(one)
-        one.set_defaults(run=command.run, json=False, verbose=False)
+        one.set_defaults(run=command.run)
+    top.set_defaults(verbose=False)
+    for leaf in top.leaves():
+        leaf.add_argument("--json", action="store_true", help="Print the result as JSON.")
     return top
 
 

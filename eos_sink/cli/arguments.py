@@ -52,56 +52,71 @@ positive_seconds = _number(float, sys.float_info.min, "a number of seconds above
 
 
 def add_brokers(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
-    """Declare `--bootstrap-server` and `--command-config`."""
-    needed = needed and not os.environ.get(ENVIRONMENT["--bootstrap-server"])
-    help_ = "brokers to connect to"
-    _add(parser, "--bootstrap-server", metavar="HOST:PORT", required=needed, help=help_)
-    help_ = "properties for the Kafka clients, such as the login"
-    _add(parser, "--command-config", type=Path, metavar="FILE", help=help_)
-
-
-def add_connection(
-    parser: argparse.ArgumentParser, *, needed: bool = True, timeout: float = _TIMEOUT_S
-) -> None:
-    """Declare the options of a command that looks at queries.
+    """Declare how the command reaches a cluster.
 
     Args:
         parser: of the command.
         needed: `--bootstrap-server` is required.
-        timeout: default of `--timeout`, in seconds.
+    """
+    needed = needed and not os.environ.get(ENVIRONMENT["--bootstrap-server"])
+    help_ = "Brokers to connect to, separated by commas."
+    _add(parser, "--bootstrap-server", help_, metavar="HOST:PORT", required=needed)
+    help_ = "Properties for the Kafka clients, such as the login."
+    _add(parser, "--command-config", help_, type=Path, metavar="FILE")
+    help_ = "Show the log of the Kafka clients on standard error."
+    parser.add_argument("--verbose", action="store_true", help=help_)
+
+
+def add_connection(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
+    """Declare how the command reaches a cluster and its queries.
+
+    Args:
+        parser: of the command.
+        needed: `--bootstrap-server` is required.
     """
     add_brokers(parser, needed=needed)
-    help_ = f"the queries' eos.log.topic ({DEFAULT_LOG})"
-    _add(parser, "--log-topic", DEFAULT_LOG, metavar="TOPIC", help=help_)
-    help_ = f"the queries' eos.transactional.id.prefix ({DEFAULT_PREFIX})"
-    _add(parser, "--prefix", DEFAULT_PREFIX, help=help_)
-    add_timeout(parser, timeout)
+    help_ = "Topic of the decision log: the queries' eos.log.topic."
+    _add(parser, "--log-topic", help_, DEFAULT_LOG, metavar="TOPIC")
+    help_ = "The queries' eos.transactional.id.prefix."
+    _add(parser, "--prefix", help_, DEFAULT_PREFIX)
 
 
 def add_timeout(
-    parser: argparse.ArgumentParser, default: float, meaning: str = "seconds that it may take"
+    parser: argparse.ArgumentParser, default_s: float = _TIMEOUT_S, *, limits: str = ""
 ) -> None:
-    """Declare `--timeout`: one deadline for the whole command, unless `meaning` says otherwise."""
-    help_ = f"{meaning} ({default:g})"
-    _add(parser, "--timeout", str(default), type=positive_seconds, metavar="S", help=help_)
+    """Declare `--timeout`: one deadline for the whole command.
+
+    Args:
+        parser: of the command.
+        default_s: its default, in seconds.
+        limits: what the deadline does not bound, as the end of a sentence.
+    """
+    help_ = f"Seconds that the command may take{limits}."
+    default = f"{default_s:g}"
+    _add(parser, "--timeout", help_, default, type=positive_seconds, metavar="S")
 
 
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """Declare `--json` and `--verbose`, which every command and every action of one has."""
-    for option, help_ in (
-        ("--json", "print JSON instead of text"),
-        ("--verbose", "show what the clients log, too"),
-    ):
-        # Without a default: that of an action would hide what was given before its name.
-        parser.add_argument(option, action="store_true", default=argparse.SUPPRESS, help=help_)
+def add_changes_timeout(parser: argparse.ArgumentParser) -> None:
+    """Declare `--timeout` for a command that asks for a confirmation before it changes something.
+
+    What is confirmed is not cut short because the question took long.
+    """
+    add_timeout(parser, limits="; a change may take as long again")
 
 
 def _add(
-    parser: argparse.ArgumentParser, option: str, default: str | None = None, **declared: Any
+    parser: argparse.ArgumentParser,
+    option: str,
+    help_: str,
+    default: str | None = None,
+    **declared: Any,
 ) -> None:
     """Declare an option whose default the environment may give."""
-    default = os.environ.get(ENVIRONMENT[option]) or default
-    parser.add_argument(option, default=default, **declared)
+    variable = ENVIRONMENT[option]
+    default = os.environ.get(variable) or default
+    shown = "" if default is None else " Default: %(default)s."
+    help_ = f"{help_}{shown} Environment: {variable}."
+    parser.add_argument(option, default=default, help=help_, **declared)
 
 
 def cluster_config(arguments: argparse.Namespace) -> ClusterConfig:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import Report, require_libraries
 
 NAME = "completion"
@@ -13,11 +14,14 @@ examples:
   eos-sink completion bash > ~/.local/share/bash-completion/completions/eos-sink
   eos-sink completion zsh > "${fpath[1]}/_eos-sink"
 """
+EXIT_CODES = {ExitCode.OK: "the script was printed"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="for which shell")
+    parser.add_argument(
+        "shell", choices=("bash", "zsh", "tcsh"), help="Shell that the script is for."
+    )
 
 
 def run(arguments: argparse.Namespace) -> Report:

@@ -10,9 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eos_sink.cli.arguments import add_connection, cluster_config, positive, read_settings
+from eos_sink.cli.arguments import (
+    add_connection,
+    add_timeout,
+    cluster_config,
+    positive,
+    read_settings,
+)
+from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import Cell, CommandError, Mood, Report, printable, require_libraries
-from eos_sink.cli.query_name import read_query
+from eos_sink.cli.query_name import FOUND_BY, read_query
 from eos_sink.kafka.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -31,10 +38,11 @@ examples:
       doctor --spark --options query.properties   inside Spark: executors too
 
 It changes nothing.
-
-exit code: 0 nothing fails, though there may be warnings; 1 something fails; 2 no broker answers,
-or the login is refused
 """
+EXIT_CODES = {
+    ExitCode.OK: "no check fails, though there may be warnings",
+    ExitCode.FAILED: "a check fails",
+}
 
 _TIMEOUT_S = 30.0
 _READ_LOG_S = 20.0
@@ -45,18 +53,30 @@ _MOODS = {"ok": Mood.GOOD, "warning": Mood.WARN, "failure": Mood.BAD, "not seen"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_connection(parser, needed=False, timeout=_TIMEOUT_S)
+    add_connection(parser, needed=False)
+    add_timeout(parser, _TIMEOUT_S, limits=", apart from the job that --spark runs")
     add = parser.add_argument
-    add("--options", type=Path, metavar="FILE", help="the query's own options, NAME=VALUE lines")
-    add("--query", metavar="QUERY", help="the query, as status names it; its topics are looked at")
-    add("--topic", action="append", default=[], help="a topic that rows go to; may be repeated")
+    add(
+        "--options",
+        type=Path,
+        metavar="FILE",
+        help="File with the options of the query, a line NAME=VALUE for each. It may name the "
+        "brokers.",
+    )
+    add("--query", metavar="QUERY", help=f"Check this query, with its topics. {FOUND_BY}")
+    add(
+        "--topic",
+        action="append",
+        default=[],
+        help="Check a topic that rows go to. The option may be repeated.",
+    )
     add(
         "--transaction-timeout-ms",
         type=positive,
         metavar="MS",
-        help="the query's eos.transaction.timeout.ms (900000)",
+        help="The query's eos.transaction.timeout.ms. Default: 900000.",
     )
-    add("--spark", action="store_true", help="look at the Spark session and its executors, too")
+    add("--spark", action="store_true", help="Check the Spark session and its executors too.")
 
 
 def run(arguments: argparse.Namespace) -> Report:

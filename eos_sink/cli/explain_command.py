@@ -9,7 +9,7 @@ from contextlib import closing
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from eos_sink.cli.arguments import add_connection, cluster_config, command_line
+from eos_sink.cli.arguments import add_connection, add_timeout, cluster_config, command_line
 from eos_sink.cli.batch_text import (
     describe_coordinator,
     describe_decision,
@@ -17,8 +17,9 @@ from eos_sink.cli.batch_text import (
     describe_witness,
     outcome_cell,
 )
+from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import Cell, CommandError, Report
-from eos_sink.cli.query_name import find_query
+from eos_sink.cli.query_name import add_query, find_query
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.documents import batch_document, decision_document, evidence_document
 from eos_sink.protocol.model import BatchId, Numbering
@@ -38,18 +39,22 @@ EXAMPLES = """\
 examples:
   eos-sink explain readings 41 --bootstrap-server kafka:9092
   eos-sink explain readings 41 --bootstrap-server kafka:9092 --stream 7c1e0a52-...
-
-exit code: 0 each task of the batch is committed or had no rows; 1 not so, or not known; 2 there is
-no such query, or no broker answers
 """
+EXIT_CODES = {
+    ExitCode.OK: "each task of the batch is committed or had no rows",
+    ExitCode.FAILED: "a task is not committed, or it is not known what became of it",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_query(parser)
     add = parser.add_argument
-    add("query", metavar="QUERY", help="the query, as the error or the decision log names it")
-    add("batch", metavar="BATCH", type=int, help="Spark's number of the batch, or the txnVersion")
-    add("--stream", metavar="ID", help="Spark's id of the query, if its checkpoint was replaced")
+    help_ = "Spark's number of the batch, or its txnVersion."
+    add("batch", metavar="BATCH", type=int, help=help_)
+    help_ = "Spark's id of the query that wrote the batch, if a checkpoint was replaced."
+    add("--stream", metavar="ID", help=help_)
     add_connection(parser)
+    add_timeout(parser)
 
 
 def run(arguments: argparse.Namespace) -> Report:

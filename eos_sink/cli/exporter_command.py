@@ -11,6 +11,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from eos_sink.cli.arguments import add_connection, cluster_config, positive_seconds
+from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import CommandError, Report
 
 if TYPE_CHECKING:
@@ -25,38 +26,48 @@ examples:
   eos-sink exporter --bootstrap-server kafka:9092 --once              print them and exit
   eos-sink exporter --bootstrap-server kafka:9092 --textfile /var/lib/node_exporter/eos-sink.prom
 
-exit code: 0 served until it was ended, or printed; 2 the port or the file cannot be used, or, with
---once, no broker answers; 130 interrupted with Ctrl-C
+Without --once it runs until it is interrupted or killed.
 """
+EXIT_CODES = {ExitCode.OK: "--once has printed or written the metrics"}
 
 _PORT = 9464
 # The metrics name queries and topics, and reading them needs no login.
 _ADDRESS = "127.0.0.1"
 # Below Prometheus' default scrape_timeout of 10 s.
-_TIMEOUT_S = 8.0
+_SCRAPE_TIMEOUT_S = 8.0
 _INTERVAL_S = 5.0
 _TEXTFILE_INTERVAL_S = 15.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_connection(parser, timeout=_TIMEOUT_S)
+    add_connection(parser)
     add = parser.add_argument
-    add("--port", type=int, default=_PORT, help=f"to serve on ({_PORT})")
-    add("--address", default=_ADDRESS, help=f"to serve on ({_ADDRESS}); 0.0.0.0: all")
-    add("--once", action="store_true", help="scrape once, print and exit")
+    add("--port", type=int, default=_PORT, help="Port to listen on. Default: %(default)s.")
+    add(
+        "--address",
+        default=_ADDRESS,
+        help="Address to listen on; 0.0.0.0 stands for all interfaces. Default: %(default)s.",
+    )
+    add("--once", action="store_true", help="Read the cluster once, print the metrics and exit.")
     add(
         "--textfile",
         type=Path,
         metavar="FILE",
-        help="do not serve, but write FILE (*.prom) for node_exporter's textfile collector again "
-        "and again",
+        help="Do not listen, but write FILE (*.prom) for node_exporter's textfile collector.",
     )
     add(
         "--interval",
         type=positive_seconds,
         metavar="S",
-        help=f"seconds for which one scrape of the cluster is used ({_INTERVAL_S:g}), or between "
-        f"two writes of the file ({_TEXTFILE_INTERVAL_S:g})",
+        help="Seconds between two readings of the cluster. "
+        f"Default: {_INTERVAL_S:g}, or {_TEXTFILE_INTERVAL_S:g} with --textfile.",
+    )
+    add(
+        "--scrape-timeout",
+        type=positive_seconds,
+        default=_SCRAPE_TIMEOUT_S,
+        metavar="S",
+        help="Seconds that one reading of the cluster may take. Default: %(default)g.",
     )
 
 
@@ -80,9 +91,9 @@ def run(arguments: argparse.Namespace) -> Report:
     config = cluster_config(arguments)
     with closing(
         Scraper(
-            lambda: closing(ConfluentAdmin(config, arguments.timeout)),
+            lambda: closing(ConfluentAdmin(config, arguments.scrape_timeout)),
             arguments.prefix,
-            arguments.timeout,
+            arguments.scrape_timeout,
             0.0 if file else arguments.interval or _INTERVAL_S,
             # With --once it is the command's own error.
             on_error=(lambda _: None) if arguments.once else _log,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,15 @@ from eos_sink.cli.output import CommandError
 if TYPE_CHECKING:
     from eos_sink.identity import QueryNames
     from eos_sink.protocol.model import Run
+
+
+def add_take_over(parser: argparse.ArgumentParser) -> None:
+    """Declare `--take-over`."""
+    help_ = (
+        "Continue although a run of the query may be alive. Such a run can decide nothing any "
+        "more, and stops."
+    )
+    parser.add_argument("--take-over", action="store_true", help=help_)
 
 
 def check_driver(

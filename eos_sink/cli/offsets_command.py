@@ -7,10 +7,11 @@ import json
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from eos_sink.cli.arguments import add_connection, cluster_config
-from eos_sink.cli.live_run import check_driver
+from eos_sink.cli.arguments import add_changes_timeout, add_connection, cluster_config
+from eos_sink.cli.exit_codes import ExitCode
+from eos_sink.cli.live_run import add_take_over, check_driver
 from eos_sink.cli.output import Cell, Report
-from eos_sink.cli.query_name import confirm, read_query
+from eos_sink.cli.query_name import add_query, add_yes, confirm, read_query
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.documents import source_document
@@ -28,10 +29,11 @@ examples:
   eos-sink offsets payments --bootstrap-server kafka:9092                what a new checkpoint needs
   eos-sink offsets payments --bootstrap-server kafka:9092 --use group    a reset of the group counts
   eos-sink offsets payments --bootstrap-server kafka:9092 --use record   the group gets them again
-
-exit code: 0 log and group agree, or the choice is carried out; 1 they differ, or where the query
-stands is not known; 2 the choice is refused, or Kafka reports an error
 """
+EXIT_CODES = {
+    ExitCode.OK: "the log and the group agree, or the choice is carried out",
+    ExitCode.FAILED: "they differ, or it is not known where the query stands",
+}
 _COLUMNS = ("partition", "next offset", "group", "end", "lag")
 _CONSEQUENCES = {
     "record": "the group gets the offsets of the decision log, which repeats and skips no row",
@@ -41,13 +43,16 @@ _CONSEQUENCES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("query", metavar="QUERY", help="the query, as the error or the decision log names it")
+    add_query(parser)
     add_connection(parser)
-    add("--group", metavar="GROUP", help="the query's eos.source.group.id, if the log has none yet")
-    add("--use", choices=sorted(_CONSEQUENCES), help="whose offsets count from now on")
-    add("--yes", action="store_true", help="do not ask for the query's name to confirm a choice")
-    add("--take-over", action="store_true", help="end a run of the query that may be alive")
+    add_changes_timeout(parser)
+    add = parser.add_argument
+    help_ = "The query's eos.source.group.id, if the decision log does not have it yet."
+    add("--group", metavar="GROUP", help=help_)
+    help_ = "Choose whose offsets count: those of the group, or those of the log's record."
+    add("--use", choices=sorted(_CONSEQUENCES), help=help_)
+    add_yes(parser)
+    add_take_over(parser)
 
 
 def run(arguments: argparse.Namespace) -> Report:

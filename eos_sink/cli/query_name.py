@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import sys
 from collections.abc import Collection, Sequence
@@ -19,6 +20,30 @@ from eos_sink.identity import (
 if TYPE_CHECKING:
     from eos_sink.kafka.admin_interface import Admin
     from eos_sink.kafka.deadline import Deadline
+
+
+FOUND_BY = (
+    "A query is found by its name in errors and in the decision log, by its eos.id, by its "
+    "checkpoint location or by its query name."
+)
+
+
+def add_query(parser: argparse.ArgumentParser, *, many: bool = False) -> None:
+    """Declare QUERY.
+
+    Args:
+        parser: of the command.
+        many: any number of queries; none stands for all.
+    """
+    help_ = "Show these queries only." if many else "Name of the query."
+    nargs = "*" if many else None
+    parser.add_argument("query", nargs=nargs, metavar="QUERY", help=f"{help_} {FOUND_BY}")
+
+
+def add_yes(parser: argparse.ArgumentParser) -> None:
+    """Declare `--yes`, without which a command that changes something calls `confirm`."""
+    help_ = "Do not ask for the query's name as a confirmation."
+    parser.add_argument("--yes", action="store_true", help=help_)
 
 
 def read_query(admin: Admin, given: str, prefix: str, deadline: Deadline) -> QueryNames:

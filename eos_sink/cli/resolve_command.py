@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from eos_sink.cli.arguments import add_connection, cluster_config
+from eos_sink.cli.arguments import add_changes_timeout, add_connection, cluster_config
 from eos_sink.cli.batch_text import (
     describe_coordinator,
     describe_decision,
@@ -16,9 +16,10 @@ from eos_sink.cli.batch_text import (
     describe_witness,
     outcome_cell,
 )
-from eos_sink.cli.live_run import check_driver
+from eos_sink.cli.exit_codes import ExitCode
+from eos_sink.cli.live_run import add_take_over, check_driver
 from eos_sink.cli.output import Cell, Report
-from eos_sink.cli.query_name import confirm, read_query
+from eos_sink.cli.query_name import add_query, add_yes, confirm, read_query
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.documents import (
@@ -42,38 +43,46 @@ examples:
   eos-sink resolve readings --bootstrap-server kafka:9092             the evidence; changes nothing
   eos-sink resolve readings --bootstrap-server kafka:9092 --visible   what is in doubt is there
   eos-sink resolve readings --bootstrap-server kafka:9092 --lost --partitions 0,2 --yes
-
-exit code: 0 no choice is needed, or it is carried out; 1 a choice is needed, or there is no trace
-of the query; 2 the choice is refused, or Kafka reports an error
 """
+EXIT_CODES = {
+    ExitCode.OK: "no choice is needed, or the choice is carried out",
+    ExitCode.FAILED: "a choice is needed, or there is no trace of the query",
+}
 
 _TAIL = 100_000
 _CHOICES = {
-    "visible": "what is in doubt is in Kafka: it is not written again",
-    "lost": "what is in doubt is not in Kafka: the replay of the batch writes it again",
-    "complete": "of a batch that is lost in part, the next start reads back the visible rows, and "
-    "the replay writes the others, in whichever partitions it has them",
-    "accept": "the decided batch stands as it is in Kafka: a replay writes nothing, whatever rows "
-    "it has, and partitions that were lost stay lost",
-    "forget": "the decision is dropped: what Spark runs next is written, even if Kafka has it",
+    "visible": "What is in doubt is in Kafka: it is not written again.",
+    "lost": "What is in doubt is not in Kafka: the replay of the batch writes it again.",
+    "complete": "A part of the batch is lost: the next start reads back the visible rows, and the "
+    "replay writes the others, in whichever partitions it has them.",
+    "accept": "The decided batch stays as it is in Kafka: a replay writes nothing, whatever rows "
+    "it has, and partitions that were lost stay lost.",
+    "forget": "The decision is dropped: what Spark runs next is written, even if Kafka has it.",
 }
 _COLUMNS = ("partition", "rows", "coordinator", "witness", "rows at the end", "marker", "outcome")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("query", metavar="QUERY", help="the query, as the error or the decision log names it")
+    add_query(parser)
     add_connection(parser)
-    add("--tail", type=int, default=_TAIL, metavar="N", help="offsets to read of each partition")
+    add_changes_timeout(parser)
+    add = parser.add_argument
+    help_ = "Offsets to read at the end of each partition of the topic. Default: %(default)s."
+    add("--tail", type=int, default=_TAIL, metavar="N", help=help_)
     choice = parser.add_mutually_exclusive_group()
     for name, meaning in _CHOICES.items():
         choice.add_argument(
             f"--{name}", dest="choice", action="store_const", const=name, help=meaning
         )
-    add("--partitions", type=_numbers, default=(), metavar="P,P", help="with --visible or --lost")
-    add("--stream", metavar="ID", help="with --accept or --forget: its batch, not the latest one")
-    add("--yes", action="store_true", help="do not ask for the query's name to confirm a choice")
-    add("--take-over", action="store_true", help="end a run of the query that may be alive")
+    help_ = "Partitions of the batch that --visible or --lost is about. Default: all in doubt."
+    add("--partitions", type=_numbers, default=(), metavar="P,P", help=help_)
+    help_ = (
+        "Spark's id of another stream of the query: --accept or --forget is about its last batch "
+        "instead of the latest one of the query."
+    )
+    add("--stream", metavar="ID", help=help_)
+    add_yes(parser)
+    add_take_over(parser)
 
 
 def run(arguments: argparse.Namespace) -> Report:
@@ -102,7 +111,7 @@ def confirm_choice(arguments: argparse.Namespace, query: str) -> None:
     if arguments.yes:
         return
     warnings = (
-        f"--{arguments.choice}: {_CHOICES[arguments.choice]}.",
+        f"--{arguments.choice}: {_CHOICES[arguments.choice]}",
         f"A run of {query} that is alive is refused from then on.",
     )
     confirm(warnings, query, "the query's name", "--yes")

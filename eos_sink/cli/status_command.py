@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from eos_sink.cli.arguments import add_connection, cluster_config, command_line
+from eos_sink.cli.arguments import add_connection, add_timeout, cluster_config, command_line
 from eos_sink.cli.batch_text import outcome_cell
+from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import Cell, CommandError, Report, span
-from eos_sink.cli.query_name import find_query
+from eos_sink.cli.query_name import add_query, find_query
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.alerts import find_alerts
 from eos_sink.ops.documents import query_document, transaction_document
@@ -24,17 +25,20 @@ examples:
   eos-sink status --bootstrap-server kafka:9092             all queries
   eos-sink status readings --bootstrap-server kafka:9092    one, by the name in its error
   eos-sink status --bootstrap-server kafka:9092 --json      the same for a program
-
-exit code: 0 no action needed; 1 something needs an operator, as the lines below the table say, or
-could not be read; 2 no broker answers, or there is no such query
 """
+EXIT_CODES = {
+    ExitCode.OK: "no action is needed",
+    ExitCode.FAILED: "something needs an operator or could not be read, as the lines below the "
+    "table say",
+}
 
 SOURCE_LAG = "source lag"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("query", nargs="*", metavar="QUERY", help="these only")
+    add_query(parser, many=True)
     add_connection(parser)
+    add_timeout(parser)
 
 
 def run(arguments: argparse.Namespace) -> Report:

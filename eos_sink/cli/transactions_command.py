@@ -10,10 +10,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from eos_sink.cli.arguments import add_connection, add_output, cluster_config, command_line
-from eos_sink.cli.live_run import check_driver
+from eos_sink.cli.arguments import (
+    add_changes_timeout,
+    add_connection,
+    add_timeout,
+    cluster_config,
+    command_line,
+)
+from eos_sink.cli.command_parser import CommandParser
+from eos_sink.cli.exit_codes import ExitCode
+from eos_sink.cli.live_run import add_take_over, check_driver
 from eos_sink.cli.output import Cell, CommandError, Mood, Report, printable, span
-from eos_sink.cli.query_name import confirm
+from eos_sink.cli.query_name import add_yes, confirm
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.documents import batch_document, transaction_document
 from eos_sink.shell import quote, sink_command
@@ -26,51 +34,93 @@ NAME = "transactions"
 HELP = "List the queries' transactions, describe one, or end single ones."
 EXAMPLES = """\
 examples:
-  eos-sink transactions list --bootstrap-server kafka:9092 --open
+  eos-sink transactions list --open --bootstrap-server kafka:9092
   eos-sink transactions describe eos-sink-readings-1f0c9a7e42-0-3 --bootstrap-server kafka:9092
-  eos-sink transactions abort eos-sink-readings-1f0c9a7e42-1-3 --bootstrap-server kafka:9092
-  eos-sink transactions commit eos-sink-readings-1f0c9a7e42-0-3 --bootstrap-server kafka:9092
 
-What the latest decision names is committed, never aborted. What it does not name is aborted;
---force commits it all the same, and asks for its id: on a terminal, or as --yes --confirm ID. Both
-abort and commit --force end the right of every older run of the query to write, as a new start of
-it does.
-
-exit code: 0 done; 1 a transaction was not ended, or not all could be read; 2 it is refused, or no
-broker answers
+A transaction that the latest decision names is committed, never aborted. One that it does not name
+is aborted. `eos-sink transactions ACTION --help` has options, examples and exit codes of an action.
 """
-
-_ACTIONS = {
-    "list": "List the queries' transactions.",
-    "describe": "Describe one, with the command that ends it.",
-    "abort": "Abort transactions that no decision names.",
-    "commit": "Commit transactions that the latest decision names.",
+EXIT_CODES = {
+    ExitCode.OK: "the action is done",
+    ExitCode.FAILED: "a transaction was not ended, or not all could be read",
 }
 
+_LIST = """\
+examples:
+  eos-sink transactions list --bootstrap-server kafka:9092           every id that Kafka knows
+  eos-sink transactions list --bootstrap-server kafka:9092 --open    what is open now
+"""
+_DESCRIBE = """\
+examples:
+  eos-sink transactions describe eos-sink-readings-1f0c9a7e42-0-3 --bootstrap-server kafka:9092
+"""
+_ABORT = """\
+examples:
+  eos-sink transactions abort eos-sink-readings-1f0c9a7e42-1-3 --bootstrap-server kafka:9092
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+As a new start of the query does, it ends the right of every older run of the query to write. The
+next start writes the batch again.
+"""
+_COMMIT = """\
+examples:
+  eos-sink transactions commit eos-sink-readings-1f0c9a7e42-0-3 --bootstrap-server kafka:9092
+
+With --force it commits a transaction that the latest decision does not name, and asks for its id:
+on a terminal, or as --yes --confirm ID. As a new start of the query does, it then ends the right of
+every older run of the query to write.
+"""
+
+
+def add_arguments(parser: CommandParser) -> None:
     """Declare a parser for each action."""
     # What an action has no option for. A positional or option of it overrides these.
     parser.set_defaults(ids=[], open=False, force=False)
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for name, help_ in _ACTIONS.items():
-        action = actions.add_parser(name, help=help_, description=help_)
-        add = action.add_argument
-        if name == "list":
-            add("--open", action="store_true", help="open transactions only")
-        else:
-            number = 1 if name == "describe" else "+"
-            add("ids", nargs=number, metavar="ID", help="transactional id, as list shows it")
-        if name in ("abort", "commit"):
-            add("--yes", action="store_true", help="do not ask for a confirmation")
-            add(
-                "--take-over", action="store_true", help="end what a live run of the query has open"
-            )
-        if name == "commit":
-            add("--force", action="store_true", help="without a decision; rows may come twice")
-            add("--confirm", metavar="ID", help="with --force and --yes: the id once more")
-        add_connection(action)
-        add_output(action)
+    parser.add_commands("action", required=True)
+    codes = {
+        ExitCode.OK: "all transactions were read",
+        ExitCode.FAILED: "not all could be read, as the lines below the table say",
+    }
+    action = parser.add_command("list", "List the queries' transactions.", _LIST, codes)
+    action.add_argument("--open", action="store_true", help="List open transactions only.")
+    add_connection(action)
+    add_timeout(action)
+
+    help_ = "Describe a transaction, and print the command that ends it."
+    codes = {ExitCode.OK: "the transaction was found"}
+    action = parser.add_command("describe", help_, _DESCRIBE, codes)
+    _add_ids(action, 1)
+    add_connection(action)
+    add_timeout(action)
+
+    help_ = "Abort transactions that the latest decision does not name."
+    _add_change(parser.add_command("abort", help_, _ABORT, _ended("aborted")))
+
+    help_ = "Commit transactions that the latest decision names."
+    action = parser.add_command("commit", help_, _COMMIT, _ended("committed"))
+    _add_change(action)
+    add = action.add_argument
+    help_ = "Commit without a decision; its rows may become visible twice."
+    add("--force", action="store_true", help=help_)
+    add("--confirm", metavar="ID", help="The id once more, with --force and --yes.")
+
+
+def _ended(how: str) -> dict[ExitCode, str]:
+    return {
+        ExitCode.OK: f"each transaction was {how}",
+        ExitCode.FAILED: f"a transaction was not {how}, or its coordinator has not answered yet",
+    }
+
+
+def _add_ids(action: argparse.ArgumentParser, number: int | str) -> None:
+    action.add_argument("ids", nargs=number, metavar="ID", help="Transactional id, from the list.")
+
+
+def _add_change(action: argparse.ArgumentParser) -> None:
+    _add_ids(action, "+")
+    add_connection(action)
+    add_changes_timeout(action)
+    add_yes(action)
+    add_take_over(action)
 
 
 def run(arguments: argparse.Namespace) -> Report:

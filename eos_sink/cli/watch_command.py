@@ -12,7 +12,15 @@ from contextlib import closing, suppress
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, TextIO
 
-from eos_sink.cli.arguments import add_connection, cluster_config, command_line, positive, seconds
+from eos_sink.cli.arguments import (
+    add_connection,
+    cluster_config,
+    command_line,
+    positive,
+    positive_seconds,
+    seconds,
+)
+from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import (
     Mood,
     encode_value,
@@ -20,6 +28,7 @@ from eos_sink.cli.output import (
     require_libraries,
     signals_within_calls,
 )
+from eos_sink.cli.query_name import add_query
 from eos_sink.cli.status_command import (
     SOURCE_LAG,
     decided_ago,
@@ -50,10 +59,12 @@ examples:
   eos-sink watch --bootstrap-server kafka:9092                 a live view; Ctrl-C leaves it
   eos-sink watch readings --bootstrap-server kafka:9092        one query
   eos-sink watch --bootstrap-server kafka:9092 | tee seen      a line per event, as in any pipe
-  eos-sink watch --bootstrap-server kafka:9092 --json          a JSON object per look
-
-exit code: 0 left with Ctrl-C, or after --looks; 2 no broker answers, or there is no such query
+  eos-sink watch --bootstrap-server kafka:9092 --json          a JSON object per update
 """
+EXIT_CODES = {
+    ExitCode.OK: "Ctrl-C or --updates has ended it",
+    ExitCode.INTERRUPTED: "interrupted with Ctrl-C before it had begun",
+}
 
 _EVENTS = 12
 _BARS = "▁▂▃▄▅▆▇█"
@@ -68,12 +79,15 @@ _LEFT = {"query", "state", "rows of the last batches", "driver"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("query", nargs="*", metavar="QUERY", help="these only")
+    add_query(parser, many=True)
     add_connection(parser)
     add = parser.add_argument
-    add("--interval", type=seconds, default=1.0, metavar="S", help="between two looks (1)")
-    add("--looks", type=positive, metavar="N", help="leave after so many")
-    add("--lines", action="store_true", help="a line per event on a terminal, too")
+    help_ = "Seconds between two updates. Default: %(default)g."
+    add("--interval", type=seconds, default=1.0, metavar="S", help=help_)
+    add("--updates", type=positive, metavar="N", help="Exit after N updates.")
+    help_ = "Seconds that one update may take. Default: %(default)g."
+    add("--update-timeout", type=positive_seconds, default=120.0, metavar="S", help=help_)
+    add("--lines", action="store_true", help="Print a line per event on a terminal too.")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -87,7 +101,7 @@ def run(arguments: argparse.Namespace) -> None:
         title=f"eos-sink watch · {arguments.bootstrap_server}",
         reach=command_line(arguments),
     )
-    admin = ConfluentAdmin(cluster_config(arguments), arguments.timeout)
+    admin = ConfluentAdmin(cluster_config(arguments), arguments.update_timeout)
     # Ctrl-C is the usual way to leave.
     with closing(admin), closing(view), suppress(KeyboardInterrupt), signals_within_calls():
         _watch(admin, view, arguments)
@@ -97,24 +111,25 @@ def _watch(admin: ConfluentAdmin, view: View, arguments: argparse.Namespace) -> 
     """Raises EosSinkError from the first snapshot; a later failure is shown and tried again."""
     from eos_sink.ops.observer import Observer
 
-    observer, tracker, looks = Observer(admin, arguments.prefix), ActivityTracker(), 0
+    observer, tracker, updates = Observer(admin, arguments.prefix), ActivityTracker(), 0
     while True:
         began, silent = time.monotonic(), True
+        deadline = Deadline(arguments.update_timeout)
         try:
-            look = observer.look(Deadline(arguments.timeout))
+            look = observer.look(deadline)
             events = tracker.update(look)
             look = select_queries(look, arguments.query, arguments.prefix)
-            ends = admin.list_offsets(look.topics, Deadline(arguments.timeout))
+            ends = admin.list_offsets(look.topics, deadline)
             known = {each.query for each in look.queries}
             events = [each for each in events if each.query in known]
             view.show(look, tracker.measure(look, ends), events)
             silent = look.silent
         except EosSinkError as error:
-            if not looks:
+            if not updates:
                 raise
             view.show_error(str(error))
-        looks += 1
-        if looks == arguments.looks:
+        updates += 1
+        if updates == arguments.updates:
             return
         if silent:
             # It then makes new clients: librdkafka (2.16) may wait for a coordinator long after its

@@ -9,22 +9,24 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from eos_sink.cli.arguments import positive, whole
+from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import Cell, CommandError, Mood, Progress, Report, require_libraries
 
 if TYPE_CHECKING:
     from eos_sink_lab.demo.demo_result import DemoResult, RunResult
 
 NAME = "demo"
-HELP = "Real flights through a real Kafka while the driver is killed; under three minutes."
-
+HELP = "Write flights to Kafka exactly once while the driver is killed, in under three minutes."
 EXAMPLES = """\
 examples:
   eos-sink demo                                     on a Kafka that is started for it
   eos-sink demo --rows 50000 --kills 1              shorter
   eos-sink demo --bootstrap-server localhost:9092   on a cluster without login
-
-exit code: 0 the exactly-once run lost and doubled nothing; 1 it did; 2 it could not run
 """
+EXIT_CODES = {
+    ExitCode.OK: "the exactly-once run wrote each row once, in order",
+    ExitCode.FAILED: "it did not, as the table shows",
+}
 
 _PROGRESS_S = 15.0
 
@@ -32,13 +34,19 @@ _PROGRESS_S = 15.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
-    add("--rows", type=positive, metavar="N", help="the first N of 336,776 flights")
-    add("--kills", type=whole, default=3, metavar="N", help="SIGKILLs in each run (3)")
-    add("--zombies", type=whole, default=1, metavar="N", help="drivers frozen and woken (1)")
-    add("--seed", type=int, default=2013, metavar="S", help="moments are drawn from it (2013)")
-    add("--keep", action="store_true", help="keep logs, checkpoints, topics on a cluster")
-    add("--bootstrap-server", metavar="HOST:PORT", help="use this cluster, not one of its own")
-    add("--no-compare", action="store_true", help="leave out the at-least-once run")
+    help_ = "Write the first N flights only. Default: all 336,776."
+    add("--rows", type=positive, metavar="N", help=help_)
+    help_ = "Kill the driver N times in each run. Default: %(default)s."
+    add("--kills", type=whole, default=3, metavar="N", help=help_)
+    help_ = "Freeze N drivers, and wake each beside its successor. Default: %(default)s."
+    add("--zombies", type=whole, default=1, metavar="N", help=help_)
+    help_ = "Seed from which the moments of the kills are drawn. Default: %(default)s."
+    add("--seed", type=int, default=2013, metavar="S", help=help_)
+    help_ = "Keep logs and checkpoints, and on a given cluster the topics."
+    add("--keep", action="store_true", help=help_)
+    help_ = "Use this cluster instead of one that is started for the demo."
+    add("--bootstrap-server", metavar="HOST:PORT", help=help_)
+    add("--no-compare", action="store_true", help="Leave out the at-least-once run.")
 
 
 def run(arguments: argparse.Namespace) -> Report:

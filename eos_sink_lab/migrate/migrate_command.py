@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import Cell, CommandError, Mood, Report
 from eos_sink_lab.migrate.assess import assess_query, assess_session, find_lacking
 from eos_sink_lab.migrate.edits import (
@@ -36,10 +37,11 @@ examples:
   eos-sink migrate topic=readings kafka.acks=1   options as NAME=VALUE
   eos-sink migrate --python - < job.py           from standard input
   eos-sink migrate job.py --write new.py         and write the migrated program
-
-exit code: 0 no action is needed; 1 an option is refused, unknown, missing or cannot be read;
-2 wrong usage
 """
+EXIT_CODES = {
+    ExitCode.OK: "no action is needed",
+    ExitCode.FAILED: "an option is refused, unknown, missing or cannot be read",
+}
 
 _COLUMNS = ("option", "value", "where", "verdict")
 _WIDTH = 40
@@ -81,10 +83,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "inputs",
         nargs="+",
         metavar="FILE|NAME=VALUE",
-        help="a Python file (.py), a properties file, - for standard input, or options",
+        help="A Python file (.py), a properties file, - for standard input, or an option.",
     )
-    add("--python", action="store_true", help="standard input, and files without .py, are Python")
-    add("--write", type=Path, metavar="OUT", help="write the migrated file; OUT must not exist")
+    help_ = "Standard input, and files without .py, are Python."
+    add("--python", action="store_true", help=help_)
+    help_ = "Write the migrated file to OUT, which must not exist."
+    add("--write", type=Path, metavar="OUT", help=help_)
 
 
 def run(arguments: argparse.Namespace) -> Report:

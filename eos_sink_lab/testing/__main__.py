@@ -19,9 +19,12 @@ def main() -> None:
         description="Start a Kafka on this machine, and keep it until Ctrl-C. Its data is removed.",
     )
     add = parser.add_argument
-    add("topics", nargs="*", metavar="TOPIC", help=f"make it, with {_PARTITIONS} partitions")
-    add("--port", type=int, default=9092, help="of the first broker; others have the next (9092)")
-    add("--brokers", type=int, default=1, help="1, or 3 for three copies of each record (1)")
+    help_ = f"Create these topics, with {_PARTITIONS} partitions each."
+    add("topics", nargs="*", metavar="TOPIC", help=help_)
+    help_ = "Port of the first broker; others have the next ones. Default: %(default)s."
+    add("--port", type=int, default=9092, help=help_)
+    help_ = "Number of brokers: 1, or 3 for three copies of each record. Default: %(default)s."
+    add("--brokers", type=int, default=1, help=help_)
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

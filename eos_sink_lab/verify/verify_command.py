@@ -12,7 +12,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eos_sink.cli.arguments import add_brokers, add_timeout, cluster_config, positive, seconds
+from eos_sink.cli.arguments import (
+    add_brokers,
+    cluster_config,
+    positive,
+    positive_seconds,
+    seconds,
+)
+from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import Cell, CommandError, Mood, Progress, Report, require_libraries
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
@@ -24,7 +31,7 @@ if TYPE_CHECKING:
     from eos_sink_lab.verify.verify_model import VerifyOptions, VerifyResult
 
 NAME = "verify"
-HELP = "Read a topic as an application does; find lost, doubled, disordered and held-up rows."
+HELP = "Read a topic as an application does; find lost, duplicated, out-of-order and blocked rows."
 EXAMPLES = """\
 examples:
   eos-sink verify orders --bootstrap-server kafka:9092 --command-config client.properties
@@ -35,8 +42,13 @@ examples:
   eos-sink verify orders --bootstrap-server kafka:9092 --identity json:seq --group key
 
 A place in a record is key, value, json:FIELD[.FIELD], header:NAME or regex:PATTERN, where the first
-group of the pattern counts. Ctrl-C ends the reading, and what was read is checked.
+group of the pattern counts.
 """
+EXIT_CODES = {
+    ExitCode.OK: "no check failed",
+    ExitCode.FAILED: "a check failed, or one that an option asks for was not made (see --partial)",
+    ExitCode.INTERRUPTED: "Ctrl-C has ended the reading; the rows that were read are checked",
+}
 
 _COLUMNS = ("check", "outcome", "found", "what was looked at")
 _STALL_S = 60.0
@@ -46,38 +58,45 @@ _MOODS = {"good": Mood.GOOD, "wrong": Mood.BAD, "no proof": Mood.WARN, "not chec
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
-    add("topic", metavar="TOPIC", help="the topic")
+    add("topic", metavar="TOPIC", help="Topic to read.")
     add_brokers(parser)
-    add("--identity", default="key", metavar="PLACE", help="what tells rows apart (key)")
-    add("--number", action="store_true", help="identities are whole numbers: look for gaps")
-    add("--group", metavar="PLACE", help="each group has its own numbers (with --number)")
+    help_ = "Place of what identifies a row; places are listed below. Default: %(default)s."
+    add("--identity", default="key", metavar="PLACE", help=help_)
+    help_ = "Look for gaps: the identities are whole numbers."
+    add("--number", action="store_true", help=help_)
+    help_ = "Place of a row's group; the rows of each group have numbers of their own."
+    add("--group", metavar="PLACE", help=help_)
     source = parser.add_mutually_exclusive_group().add_argument
-    source("--expected", type=positive, metavar="N", help="rows are numbered from 0 to N - 1")
-    source(
-        "--expected-from",
-        type=Path,
-        metavar="FILE",
-        help="the identities of the source, one a line",
-    )
-    add("--order", metavar="PLACE", help="must never fall along a key")
-    add("--partitions", type=_partitions, metavar="P,P-P", help="only these")
-    add("--dead-letters", metavar="TOPIC", help="rows in this topic of the sink are not lost")
+    help_ = "Expect the numbers from 0 to N - 1."
+    source("--expected", type=positive, metavar="N", help=help_)
+    help_ = "Expect the identities in FILE, one per line."
+    source("--expected-from", type=Path, metavar="FILE", help=help_)
+    help_ = "Place of what must never decrease along a key."
+    add("--order", metavar="PLACE", help=help_)
+    help_ = "Read these partitions only, such as 0,4-7."
+    add("--partitions", type=_partitions, metavar="P,P-P", help=help_)
+    help_ = "Dead letter topic of the sink; rows in it are not lost."
+    add("--dead-letters", metavar="TOPIC", help=help_)
     part = parser.add_mutually_exclusive_group().add_argument
-    part("--last", type=positive, metavar="N", help="only the last N offsets of each partition")
-    part("--since", type=_time, metavar="TIME", help="only rows since then (2026-11-01T00:00)")
-    add("--follow", type=seconds, default=0.0, metavar="S", help="go on reading for S seconds")
-    add(
-        "--wait",
-        type=seconds,
-        default=10.0,
-        metavar="S",
-        help="how long a transaction may be open before it holds readers up (10)",
+    help_ = "Read the last N offsets of each partition only."
+    part("--last", type=positive, metavar="N", help=help_)
+    help_ = "Read rows since TIME only, such as 2026-11-01T00:00."
+    part("--since", type=_time, metavar="TIME", help=help_)
+    help_ = "Continue to read new rows for S seconds. Default: %(default)g."
+    add("--follow", type=seconds, default=0.0, metavar="S", help=help_)
+    help_ = (
+        "Seconds that a transaction may stay open before it counts as blocking readers. "
+        "Default: %(default)g."
     )
-    add("--partial", action="store_true", help="checks may cover a part, or not be made")
-    add("--aborted", action="store_true", help="read everything again, to count aborted rows")
-    add("--html", type=Path, metavar="FILE", help="write a page with plots")
-    add("--quiet", action="store_true", help="show no progress")
-    add_timeout(parser, _STALL_S, "give up after S seconds without any answer")
+    add("--wait", type=seconds, default=10.0, metavar="S", help=help_)
+    help_ = "Accept checks that cover a part of the rows, or that are not made."
+    add("--partial", action="store_true", help=help_)
+    help_ = "Read everything a second time to count the aborted rows."
+    add("--aborted", action="store_true", help=help_)
+    add("--html", type=Path, metavar="FILE", help="Write the report as a page with plots to FILE.")
+    add("--quiet", action="store_true", help="Show no progress.")
+    help_ = "Give up after S seconds without any answer from Kafka. Default: %(default)g."
+    add("--stall-timeout", type=positive_seconds, default=_STALL_S, metavar="S", help=help_)
 
 
 def run(arguments: argparse.Namespace) -> Report:
@@ -95,13 +114,13 @@ def run(arguments: argparse.Namespace) -> Report:
 
     _check_arguments(arguments)
     try:
-        with closing(ConfluentAdmin(cluster_config(arguments), arguments.timeout)) as admin:
+        with closing(ConfluentAdmin(cluster_config(arguments), arguments.stall_timeout)) as admin:
             topics = filter(None, (arguments.dead_letters, arguments.topic))
-            *_, topic = (_describe_topic(name, admin, arguments.timeout) for name in topics)
+            *_, topic = (_describe_topic(name, admin, arguments.stall_timeout) for name in topics)
             options = _build_options(arguments, admin, topic)
 
             def find_holders(stable: Mapping[int, int]) -> Mapping[int, str]:
-                deadline = Deadline(arguments.timeout)
+                deadline = Deadline(arguments.stall_timeout)
                 # Without the names, what was read is still worth a report.
                 with suppress(EosSinkError):
                     found = admin.blocking_transactions(arguments.topic, stable, deadline)
@@ -229,7 +248,7 @@ def _build_options(
         count_aborted=arguments.aborted,
         partial=arguments.partial,
         compacted=None if policy is None else "compact" in policy,
-        stall_s=arguments.timeout,
+        stall_s=arguments.stall_timeout,
         dead_letters=Source(connection["bootstrap.servers"], arguments.dead_letters, connection)
         if arguments.dead_letters
         else None,

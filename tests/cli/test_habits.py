@@ -14,7 +14,6 @@ import sys
 import time
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -23,20 +22,30 @@ from eos_sink.cli import completion_command
 from eos_sink.cli.arguments import (
     ENVIRONMENT,
     add_connection,
+    add_timeout,
     cluster_config,
     command_line,
     kafka_settings,
     read_settings,
 )
+from eos_sink.cli.command_parser import CommandParser
+from eos_sink.cli.exit_codes import MEANINGS, ExitCode
 from eos_sink.cli.output import CommandError
+from eos_sink.options import OPTIONS
 from tests.snippets import ROOT
 
 NAMES = [command.NAME for command in cli.commands()]
+LEAVES = list(cli.parser().leaves())
+
+
+def prog(parser: CommandParser) -> str:
+    return parser.prog
 
 
 def connection(*words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     add_connection(parser)
+    add_timeout(parser)
     return parser.parse_args(words)
 
 
@@ -54,29 +63,102 @@ def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
 # --- help
 
 
+def examples(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.startswith("  eos-sink ")]
+
+
+def actions(parser: CommandParser) -> list[argparse.Action]:
+    return [action for action in parser._actions if action.help != argparse.SUPPRESS]
+
+
 @pytest.mark.parametrize("command", cli.commands(), ids=lambda command: command.NAME)
 def test_the_help_of_each_command_has_examples_that_parse(command: ModuleType) -> None:
-    examples = [
-        line.strip() for line in command.EXAMPLES.splitlines() if line.startswith("  eos-sink ")
-    ]
-    assert examples
-    for line in examples:
-        words = shlex.split(re.split(r"\s{3,}|\s[<>|]\s", line)[0])[1:]
-        assert cli.parser().parse_args(words).command == command.NAME, line
+    texts = [leaf.epilog or "" for leaf in LEAVES if leaf.prog.split()[1] == command.NAME]
+    for text in [command.EXAMPLES, *texts]:
+        assert examples(text)
+        for line in examples(text):
+            words = shlex.split(re.split(r"\s{3,}|\s[<>|]\s", line)[0])[1:]
+            assert cli.parser().parse_args(words).command == command.NAME, line
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_each_command_can_print_json(name: str) -> None:
-    (commands,) = (a for a in cli.parser()._actions if isinstance(a.choices, dict))
-    assert commands.choices is not None
-    options: dict[str, Any] = commands.choices[name]._option_string_actions  # type: ignore[index]
-    assert options["--json"].nargs == 0
+@pytest.mark.parametrize("leaf", LEAVES, ids=prog)
+def test_each_command_can_print_json(leaf: CommandParser) -> None:
+    assert leaf._option_string_actions["--json"].nargs == 0
+
+
+@pytest.mark.parametrize("leaf", LEAVES, ids=prog)
+def test_the_help_of_each_command_has_its_exit_codes(leaf: CommandParser) -> None:
+    told = [int(code) for code in re.findall(r"^ +(\d+)  ", leaf.epilog or "", re.MULTILINE)]
+    assert told == sorted(told)
+    assert {ExitCode.OK, ExitCode.CANNOT_RUN, ExitCode.INTERRUPTED} <= set(told) <= set(MEANINGS)
+
+
+@pytest.mark.parametrize("leaf", LEAVES, ids=prog)
+def test_the_help_of_each_option_is_sentences_with_its_default(leaf: CommandParser) -> None:
+    for action in actions(leaf):
+        told = action.help or ""
+        assert re.fullmatch(r"[A-Z].*\.", told), (action.dest, told)
+        if action.default not in (None, False, argparse.SUPPRESS, [], ()):
+            assert re.search(r"Default: %\(default\)[gs]\.", told), action.dest
+
+
+@pytest.mark.parametrize("leaf", LEAVES, ids=prog)
+def test_a_timeout_bounds_the_command_and_a_log_is_shown_of_clients_that_it_has(
+    leaf: CommandParser,
+) -> None:
+    options = leaf._option_string_actions
+    if "--timeout" in options:
+        assert (options["--timeout"].help or "").startswith("Seconds that the command may take")
+    assert ("--verbose" in options) == ("--command-config" in options)
+
+
+def test_the_doctor_names_the_default_of_the_transaction_timeout() -> None:
+    (default,) = (each.default for each in OPTIONS if each.name == "eos.transaction.timeout.ms")
+    (doctor,) = (leaf for leaf in LEAVES if leaf.prog == "eos-sink doctor")
+    told = doctor._option_string_actions["--transaction-timeout-ms"].help
+    assert f"Default: {default}." in str(told)
 
 
 def test_the_help_lists_exit_codes_and_environment() -> None:
     text = cli.parser().format_help()
     for part in ("exit code", "130", *NAMES, *ENVIRONMENT, *ENVIRONMENT.values(), "NO_COLOR"):
         assert part in text
+
+
+def test_without_a_command_the_help_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == ExitCode.OK
+    assert capsys.readouterr().out == cli.parser().format_help()
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("statsu", "status"),
+        ("transactions lst --bootstrap-server b:1", "list"),
+        ("status --bootstrap-servers b:1", "--bootstrap-server"),
+        ("status --bootstrap-server b:1 --log_topic=x", "--log-topic"),
+        ("transactions commit x --bootstrap-server b:1 --forced", "--force"),
+        ("migrate topic=x --jsno", "--json"),
+    ],
+)
+def test_what_was_probably_meant_is_named(
+    words: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words.split())
+    assert ended.value.code == ExitCode.CANNOT_RUN
+    assert capsys.readouterr().err.endswith(f". Did you mean {meant}?\n")
+
+
+@pytest.mark.parametrize(
+    "words", ["frobnicate", "status --bootstrap-server b:1 --xyz", "status --boot b:1 --timeout x"]
+)
+def test_nothing_is_guessed_where_nothing_is_near(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(words.split())
+    assert "Did you mean" not in capsys.readouterr().err
 
 
 # --- the connection

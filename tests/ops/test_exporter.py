@@ -347,13 +347,13 @@ def test_a_text_file_is_replaced_whole_and_leaves_nothing_beside_it(
         (["--textfile", "figures.txt"], "*.prom"),
         (["--address", "192.0.2.1"], "cannot serve on 192.0.2.1:9464"),
         (["--port", "123456"], "cannot serve on"),
-        (["--once", "--timeout", "0.5"], "127.0.0.1:1"),
+        (["--once", "--scrape-timeout", "0.5"], "127.0.0.1:1"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    called = ["exporter", "--bootstrap-server", "127.0.0.1:1", "--timeout", "1", *words]
+    called = ["exporter", "--bootstrap-server", "127.0.0.1:1", "--scrape-timeout", "1", *words]
     assert cli.main(called) == 2
     err = capsys.readouterr().err.splitlines()
     assert said in err[-1]
