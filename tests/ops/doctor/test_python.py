@@ -25,13 +25,21 @@ from tests.snippets import ROOT
 def required() -> dict[str, list[str]]:
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
-    lines = setup["options"]["install_requires"] + setup["options.extras_require"]["spark"]
+    extras = setup["options.extras_require"]
     bounds = {}
-    for line in lines.split():
-        name = re.split("[<>=]", line)[0]
-        parts = dict(re.findall(r"(>=|<)([\d.]+)", line))
-        bounds[name] = [parts[">="], parts.get("<", "")]
+    for line in setup["options"]["install_requires"].split():
+        bounds[re.split("[<>=]", line)[0]] = [lowest(line), below(line)]
+    # One extra for Spark 3.5, one for newer ones.
+    bounds["pyspark"] = [lowest(extras["spark35"].partition("pyspark")[2]), below(extras["spark"])]
     return bounds
+
+
+def lowest(line: str) -> str:
+    return "".join(re.findall(r">=([\d.]+)", line)[:1])
+
+
+def below(line: str) -> str:
+    return "".join(re.findall(r"<([\d.]+)", line))
 
 
 def test_the_bounds_are_those_of_the_package() -> None:
