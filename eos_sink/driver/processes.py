@@ -54,9 +54,12 @@ def _session() -> str:
 
 
 def uses_tcp_to_spark() -> bool:
-    """True if Spark has started this process and exchanges data with it over TCP although this
-    Python has Unix domain sockets."""
+    """True if Spark has started this process and exchanges data with it over TCP, although both
+    could use Unix domain sockets."""
     if not (_session() and hasattr(socket, "AF_UNIX")):
+        return False
+    # Spark 4.0 has no such sockets. This class came with them, and each process of Spark loads it.
+    if not hasattr(sys.modules.get("pyspark.accumulators"), "AccumulatorUnixServer"):
         return False
     # Set by Spark's PythonWorkerFactory, for its daemon and for workers without one.
     return os.environ.get("PYTHON_UNIX_DOMAIN_ENABLED", "").lower() != "true"

@@ -8,6 +8,7 @@ from dataclasses import replace
 from importlib.machinery import ModuleSpec
 
 import pytest
+from pyspark import accumulators
 
 from eos_sink.driver import planner as planner_module
 from eos_sink.driver.planner import Planner
@@ -61,5 +62,9 @@ def test_only_a_process_of_spark_uses_tcp_to_spark(monkeypatch: pytest.MonkeyPat
     with monkeypatch.context() as enabled:
         enabled.setenv("PYTHON_UNIX_DOMAIN_ENABLED", "True")
         assert not uses_tcp_to_spark()
+    with monkeypatch.context() as spark_40:
+        spark_40.delattr(accumulators, "AccumulatorUnixServer")
+        assert not uses_tcp_to_spark()
+    assert uses_tcp_to_spark()
     monkeypatch.delattr(socket, "AF_UNIX")
     assert not uses_tcp_to_spark()

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SINK, _FORMAT = "eos-sink", "kafka-eos"
+_WITHOUT_FORMAT = "eos_sink.foreach_batch and eos_sink.write"
 # Per core of the cluster, so that a short job reaches every executor.
 _TASKS_PER_CORE = 4
 _SPECULATION = "spark.speculation"
@@ -47,6 +48,12 @@ class SparkFacts:
         lookup_python: the Python with which Spark looks up formats: PYSPARK_PYTHON of the driver.
         settings: those that matter here, if set; options of data sources without their values.
         executors: one for each group of equal ones.
+        has_sources: it has the class that the format implements; Spark 3.5 does not.
+        has_sockets: it can exchange data with Python over Unix domain sockets; Spark 4.0 cannot.
+        classic: not of Spark Connect.
+        pinned: PYSPARK_PIN_THREAD is true, its default.
+        map_error: why `mapInArrow` fails, without which a Spark without the class cannot write;
+            empty: it works, or is not needed.
     """
 
     version: str
@@ -54,6 +61,11 @@ class SparkFacts:
     lookup_python: str
     settings: Mapping[str, str]
     executors: Sequence[Python] | Unseen
+    has_sources: bool = True
+    has_sockets: bool = True
+    classic: bool = True
+    pinned: bool = True
+    map_error: str = ""
 
 
 def look_at_spark(addresses: Sequence[str], client: Translation) -> SparkFacts:
@@ -66,26 +78,69 @@ def look_at_spark(addresses: Sequence[str], client: Translation) -> SparkFacts:
     with warnings.catch_warnings():
         # spark-submit sends a program's standard error to standard output.
         warnings.simplefilter("ignore")
+        from pyspark import accumulators
         from pyspark.sql import SparkSession
 
         ours = SparkSession.getActiveSession() is None
         session = SparkSession.builder.appName("eos-sink doctor").getOrCreate()
         try:
-            every = session.conf.getAll
-            known = dict(every() if callable(every) else every)
+            classic = not type(session).__module__.startswith("pyspark.sql.connect.")
+            has_sources = _has_sources()
+            known = _read_settings(session, classic=classic)
             settings = {name: known[name] for name in _SETTINGS if name in known}
             # The value of an option may be a secret.
             settings |= {name: "" for name in known if name.startswith("spark.datasource.")}
             return SparkFacts(
                 version=session.version,
-                found=_has_format(session),
+                found=has_sources and _has_format(session),
                 lookup_python=os.environ.get("PYSPARK_PYTHON", ""),
                 settings=settings,
                 executors=_look_at_executors(session, addresses, client),
+                has_sources=has_sources,
+                # Came with the setting.
+                has_sockets=hasattr(accumulators, "AccumulatorUnixServer"),
+                classic=classic,
+                pinned=os.environ.get("PYSPARK_PIN_THREAD", "true").lower() == "true",
+                map_error="" if has_sources or not classic else _try_map(session),
             )
         finally:
             if ours:
                 session.stop()
+
+
+def _has_sources() -> bool:
+    """The class, not the version, tells: platforms port it back."""
+    try:
+        from pyspark.sql import datasource
+    except ImportError:
+        return False
+    return hasattr(datasource, "DataSourceArrowWriter")
+
+
+def _read_settings(session: SparkSession, *, classic: bool) -> dict[str, str]:
+    if not hasattr(session.conf, "getAll"):
+        # Came with Spark 4.0.
+        return dict(session.sparkContext.getConf().getAll()) if classic else {}
+    every: Any = session.conf.getAll
+    return dict(every() if callable(every) else every)
+
+
+def _try_map(session: SparkSession) -> str:
+    """Return why `mapInArrow` fails, or "". Spark 3.5 needs pandas for it, on driver and executors,
+    and a Python with `distutils`."""
+    tasks = max(1, session.sparkContext.defaultParallelism) * _TASKS_PER_CORE
+    try:
+        session.range(tasks, numPartitions=tasks).mapInArrow(lambda rows: rows, "id long").collect()
+    except Exception as error:  # noqa: BLE001 - Py4J's or Python's
+        return _find_cause(error)
+    return ""
+
+
+def _find_cause(error: Exception) -> str:
+    """The last line of an error that names an error."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line for line in lines if "Error" in line or "Exception" in line]
+    return (causes or lines or [type(error).__name__])[-1]
 
 
 def _has_format(session: SparkSession) -> bool:
@@ -110,9 +165,7 @@ def _look_at_executors(
     try:
         seen = context.parallelize(range(tasks), tasks).map(lambda _: look()).collect()
     except Exception as error:  # noqa: BLE001 - Py4J's
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        causes = [line for line in lines if "Error" in line or "Exception" in line]
-        return Unseen(f"the job failed: {(causes or lines or [type(error).__name__])[-1]}")
+        return Unseen(f"the job failed: {_find_cause(error)}")
     return group_executors(seen)
 
 
@@ -131,9 +184,9 @@ def group_executors(seen: Iterable[Mapping[str, Any]]) -> list[Python]:
 def check_spark(here: Python, facts: SparkFacts) -> dict[Check, list[Finding]]:
     """Run all checks of a session."""
     return {
-        Check.FORMAT: [*judge(_check_format(facts))],
+        Check.FORMAT: [*judge((_check_format if facts.has_sources else _check_map)(facts))],
         Check.EXECUTORS: [*judge(_check_executors(here, facts))],
-        Check.SPARK: [*judge(_check_settings(facts.settings))],
+        Check.SPARK: [*judge(_check_settings(facts))],
     }
 
 
@@ -148,6 +201,35 @@ def _check_format(facts: SparkFacts) -> Verdict:
             "Or call eos_sink.register(spark) in the program.",
         )
     return f"Spark {facts.version} finds {_FORMAT}"
+
+
+def _check_map(facts: SparkFacts) -> Verdict:
+    """The other way in, of a Spark without the class that the format implements."""
+    if not facts.classic:
+        yield Finding.failure(
+            f"Spark {facts.version} has no data sources in Python, and the session is one of Spark "
+            "Connect",
+            f"{_WITHOUT_FORMAT} refuse Spark Connect.",
+            "Use a classic session (spark-submit, SparkSession.builder.master), or Spark 4.0.",
+        )
+    if facts.map_error:
+        yield Finding.failure(
+            f"mapInArrow fails: {facts.map_error}",
+            f"{_WITHOUT_FORMAT} write through it, so every write fails.",
+            f"Use Python 3.10 or 3.11, and on driver and executors: {sys.executable} -m pip "
+            "install 'pandas>=2.2.2,<3'",
+        )
+    if not facts.pinned:
+        yield Finding.failure(
+            "PYSPARK_PIN_THREAD is not true",
+            f"{_WITHOUT_FORMAT} do not see which query runs them, and refuse to write.",
+            "export PYSPARK_PIN_THREAD=true",
+        )
+    return (
+        f"Spark {facts.version} has no data sources in Python: write with "
+        "foreachBatch(eos_sink.foreach_batch(options)) or eos_sink.write(frame, options) "
+        "(docs/spark-3.5.md)"
+    )
 
 
 def _check_executors(here: Python, facts: SparkFacts) -> Verdict:
@@ -199,7 +281,9 @@ def _check_python(here: Python, python: Python, where: str) -> Problems:
         )
 
 
-def _check_settings(settings: Mapping[str, str]) -> Verdict:
+def _check_settings(facts: SparkFacts) -> Verdict:
+    settings = facts.settings
+
     def setting(name: str, default: str) -> str:
         return settings.get(name, default).strip().lower()
 
@@ -220,7 +304,7 @@ def _check_settings(settings: Mapping[str, str]) -> Verdict:
             f"--conf {_MAX_FAILURES}=4",
         ),
         (
-            setting(_SOCKET, "false") != "true",
+            facts.has_sockets and setting(_SOCKET, "false") != "true",
             Finding.warning,
             f"{_SOCKET} is not true",
             "Only time is lost: delayed acknowledgements of TCP cost about 40 ms in each step of a "
@@ -236,15 +320,16 @@ def _check_settings(settings: Mapping[str, str]) -> Verdict:
         ),
     )
     yield from (level(*texts) for wrong, level, *texts in rules if wrong)
+    reader = "eos_sink.register(spark)" if facts.has_sources else "eos_sink.foreach_batch"
     names = sorted(name for name in settings if name.startswith(SESSION_PREFIX))
     unknown = [n for n in names if kind_of(n.removeprefix(SESSION_PREFIX)) is Kind.UNKNOWN]
     if unknown:
         yield Finding.failure(
             f"{', '.join(unknown)}: no such option",
-            "The program stops where it calls eos_sink.register(spark).",
+            f"The program stops where it calls {reader}.",
             "Correct the name: docs/options.md has them all.",
         )
     if names:
-        what = "defaults of options, for programs that call eos_sink.register(spark): "
+        what = f"defaults of options, for programs that call {reader}: "
         yield Finding(Level.OK, what + ", ".join(names))
     return ", ".join(f"{name}={value}" for name, value in sorted(settings.items()) if value)

@@ -127,6 +127,18 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
 ]
 
 
+CASES += [
+    (Check.FORMAT, level, {"found": False, "has_sources": False, **changes}, what, remedy)
+    for level, changes, what, remedy in (
+        (Level.OK, {}, "foreachBatch(eos_sink.foreach_batch(options))", ""),
+        (Level.FAILURE, {"classic": False}, "Spark Connect", "Use a classic session"),
+        (Level.FAILURE, {"pinned": False}, "PYSPARK_PIN_THREAD", "export PYSPARK_PIN_THREAD=true"),
+        (Level.FAILURE, {"map_error": "No module: 'distutils'"}, "distutils", "3.11"),
+        (Level.FAILURE, {"map_error": "Pandas >= 1.0.5 must be installed"}, "Pandas", "pandas>="),
+    )
+]
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0].value}: {case[3]}")
 def test_a_fault_is_reported_with_its_remedy(
     case: tuple[Check, Level, dict[str, Any], str, str],
@@ -136,6 +148,12 @@ def test_a_fault_is_reported_with_its_remedy(
     matching = [each for each in found[check] if each.level is level and what in each.what]
     assert len(matching) == 1, found
     assert remedy in "\n".join(matching[0].remedy)
+
+
+def test_a_spark_without_unix_domain_sockets_gets_no_advice_about_them() -> None:
+    settings = {"spark.master": "yarn"}
+    found = check_spark(PYTHON, replace(WELL, settings=settings, has_sockets=False))
+    assert [each.level for each in found[Check.SPARK]] == [Level.OK]
 
 
 def test_equal_executors_are_reported_once() -> None:
