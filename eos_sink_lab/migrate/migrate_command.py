@@ -72,6 +72,11 @@ _TO_FOREACH_BATCH = (
     "In foreachBatch each write is exactly once by itself; several frames to one topic need "
     "different eos.id options: docs/batch.md."
 )
+_TO_OLDER_SPARK = (
+    "Spark 3.5 has no data sources in Python: there replace .write...save() by "
+    "eos_sink.write(frame, options), and .writeStream.format(...) by "
+    ".writeStream.foreachBatch(eos_sink.foreach_batch(options)): docs/spark-3.5.md."
+)
 _STDIN = "-"
 _PROGRAMS = {".ipynb", ".java", ".jar", ".kt", ".r", ".scala", ".sql"}
 
@@ -234,6 +239,8 @@ def _write_notes(findings: Sequence[Finding], queries: Sequence[Query]) -> Itera
         yield _TO_SESSIONS
     yield _TO_READERS
     yield _TO_KAFKA
+    if any(query.way in (Way.STREAM, Way.BATCH) for query in queries):
+        yield _TO_OLDER_SPARK
 
 
 def _document(finding: Finding) -> dict[str, Any]:

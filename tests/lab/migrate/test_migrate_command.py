@@ -139,6 +139,7 @@ def test_options_alone_determine_what_their_query_needs(capsys: pytest.CaptureFi
     ("program", "part"),
     [
         ("frame.write.format('kafka').mode('append').save()", "txnVersion"),
+        ("frame.write.format('kafka').mode('append').save()", "eos_sink.write(frame, options)"),
         (
             "def each(frame, number):\n    frame.write.format('kafka').mode('append').save()\n"
             "rows.writeStream.foreachBatch(each).start()",
