@@ -142,13 +142,14 @@ def starting_offsets(options: Mapping[str, str], default: str = "earliest") -> s
 def status(
     query: StreamingQuery, options: Mapping[str, str] | None = None, *, timeout: float = 30.0
 ) -> SinkStatus:
-    """Look at a query that writes with `format("kafka-eos")`: its latest batch, what is open, and
-    what needs an operator. The outcome is that of `eos-sink status`. It changes nothing.
+    """Look at a query that writes with the sink: its latest batch, what is open, and what needs an
+    operator. The outcome is that of `eos-sink status`. It changes nothing.
 
     Args:
         query: a query of this process, running or ended.
-        options: options of its writer, which replace those that Spark has; with Spark Connect,
-            which does not show a query's options, all of them.
+        options: options of its writer, which replace those that Spark has. All of them with Spark
+            Connect, which does not show a query's options, and for a query that writes inside
+            `foreachBatch`: those of `foreach_batch`, or of one of its writes.
         timeout: seconds that it may take.
 
     Returns:

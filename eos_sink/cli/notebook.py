@@ -19,13 +19,14 @@ from eos_sink.ops.alerts import find_alerts
 from eos_sink.ops.documents import query_document
 from eos_sink.ops.history import History
 from eos_sink.ops.status import QueryStatus, Snapshot
-from eos_sink.options import SinkOptions, parse_options
+from eos_sink.options import SinkOptions, parse_batch_options, parse_options
+from eos_sink.protocol.model import BatchId
 from eos_sink.spark.session_defaults import Defaults
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
-_FORMAT = "kafka-eos"
+_FORMAT, _FOREACH_BATCH = "kafka-eos", "ForeachBatchSink"
 _ERROR = re.compile(r"eos_sink\.errors\.(\w+: .+?\(docs/errors\.md#\w+\))", re.DOTALL)
 _LOGIN = ("sasl.", "security.", "ssl.")
 _INITIALISED_MS = 60_000
@@ -160,8 +161,7 @@ def read_status(
     from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
     from eos_sink.ops.observer import Observer
 
-    spark, known = _ask_spark(query, options)
-    parsed = parse_options(known)
+    spark, parsed = _ask_spark(query, options)
     with closing(ConfluentAdmin(parsed.cluster, timeout)) as admin:
         found = Observer(admin, parsed.names.prefix).look(Deadline(timeout))
     return make_status(spark, parsed, found)
@@ -182,7 +182,7 @@ def make_status(spark: SparkSide, options: SinkOptions, found: Snapshot) -> Sink
     batch = status.batch
     document = query_document(status, found.at_ms)
     behind = None
-    if spark.committed is not None and batch is not None and batch.stream == spark.id:
+    if spark.committed is not None and batch is not None and _is_of(batch, spark.id):
         behind = batch.batch > spark.committed
     return SinkStatus(
         **vars(spark),
@@ -193,6 +193,12 @@ def make_status(spark: SparkSide, options: SinkOptions, found: Snapshot) -> Sink
         **{each.name: document[each.name] for each in fields(SinkStatus) if each.name in document},
         alerts=tuple(str(alert) for alert in find_alerts(own, _reach(options))),
     )
+
+
+def _is_of(batch: BatchId, query: str) -> bool:
+    """True if a query of Spark has numbered the batch, also in `foreachBatch`."""
+    numbering = batch.numbering
+    return numbering.is_by_spark and batch.stream == f"{numbering.value}{query}"
 
 
 def _time(ms: int) -> datetime:
@@ -213,11 +219,11 @@ def _reach(options: SinkOptions) -> str:
 
 def _ask_spark(
     query: StreamingQuery, given: Mapping[str, str] | None
-) -> tuple[SparkSide, dict[str, str]]:
+) -> tuple[SparkSide, SinkOptions]:
     """Return what Spark says, and the options of the query's sink with the session's defaults.
 
     A classic session has the options in the query's plan, in the JVM and not redacted. A client of
-    Spark Connect cannot see them.
+    Spark Connect cannot see them, and a function of `foreachBatch` has them in itself.
     """
     from pyspark.sql import SparkSession
 
@@ -225,6 +231,7 @@ def _ask_spark(
     error = _find_error(query)
     committed: int | None = None
     options: dict[str, str] = {}
+    foreach = False
     if java is None:
         if given is None:
             raise ConfigurationError(
@@ -235,14 +242,18 @@ def _ask_spark(
         settings = session.conf.getAll if session else {}
     else:
         execution = java.streamingQuery()
-        options, settings = _plan_options(execution, error)
+        settings = _to_dict(execution.sparkSession().conf().getAll())
+        foreach = execution.sink().getClass().getSimpleName() == _FOREACH_BATCH
+        if not (foreach and given):
+            options = _plan_options(execution, error)
         committed = _last_commit(execution)
     known = SparkSide(query.name, str(query.id), str(query.runId), query.isActive, error, committed)
-    return known, Defaults(Defaults.of_settings(settings).under(options)).under(given or {})
+    every = Defaults(Defaults.of_settings(settings).under(options)).under(given or {})
+    return known, parse_batch_options(every).sink if foreach else parse_options(every)
 
 
-def _plan_options(execution: Any, error: str | None) -> tuple[dict[str, str], dict[str, str]]:
-    """The options in the plan of a query (`MicroBatchExecution`), and its session's settings.
+def _plan_options(execution: Any, error: str | None) -> dict[str, str]:
+    """The options in the plan of a query (`MicroBatchExecution`).
 
     Raises:
         ConfigurationError: it writes with another sink, or ended before it had a plan.
@@ -255,19 +266,18 @@ def _plan_options(execution: Any, error: str | None) -> tuple[dict[str, str], di
     if sink.getClass().getSimpleName() != "PythonTable" or sink.name() != _FORMAT:
         raise ConfigurationError(
             f"The query does not write with format({_FORMAT!r}).",
-            remedy="Queries that write inside foreachBatch, and batch writes, are shown by: "
-            "eos-sink status.",
+            remedy="If it writes inside foreachBatch, pass the options of that write: "
+            "eos_sink.status(query, options). Batch writes are shown by: eos-sink status.",
         )
     try:
         # It raises the error of a query that has one.
         error or execution.awaitInitialization(_INITIALISED_MS)
-        options = _to_dict(execution.logicalPlan().writeOptions())
+        return _to_dict(execution.logicalPlan().writeOptions())
     except (Py4JError, PySparkException) as ended:
         raise ConfigurationError(
             f"The query ended before Spark had planned it: {error or ended}.",
             remedy="Resolve that error and start the query again.",
         ) from ended
-    return options, _to_dict(execution.sparkSession().conf().getAll())
 
 
 def _last_commit(execution: Any) -> int | None:

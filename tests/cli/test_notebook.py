@@ -15,6 +15,8 @@ from eos_sink.cli.notebook import SinkStatus, SparkSide, make_status
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.cluster_config import Translation
 from eos_sink.ops.observer import Observer
+from eos_sink.options import parse_batch_options, parse_options
+from eos_sink.protocol.model import BatchId
 from tests.fakes.admin import FakeAdmin
 from tests.protocol.driver import STREAM, Driver, decide_and_die
 from tests.protocol.world import World
@@ -106,3 +108,43 @@ def test_the_error_of_a_query_is_the_sink_s_or_the_first_line(text: str, error: 
 def test_a_client_of_spark_connect_has_to_give_the_options() -> None:
     with pytest.raises(eos_sink.ConfigurationError, match="options"):
         eos_sink.status(cast(Any, Query(error=None)))
+
+
+class Java:
+    """Spark's side of a classic query: an answer for each method, an empty map for the others."""
+
+    def __init__(self, **answers: Any) -> None:
+        self._answers = answers
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: self._answers.get(name, EMPTY)
+
+
+EMPTY: Any = Java(hasNext=False, isDefined=False)
+GIVEN = {"kafka.bootstrap.servers": "kafka:9092", "topic": "readings", "eos.id": "numbers"}
+
+
+def query_with_sink(sink: str) -> Any:
+    execution = Java(sink=Java(getClass=Java(getSimpleName=sink), name="other"))
+    return Query(error=None, _jsq=Java(streamingQuery=execution))
+
+
+def test_a_query_with_foreach_batch_has_the_identity_of_the_given_options() -> None:
+    spark, options = notebook._ask_spark(query_with_sink("ForeachBatchSink"), GIVEN)
+    assert options.names == parse_batch_options(GIVEN).sink.names
+    assert options.names != parse_options(GIVEN).names
+    assert (spark.id, spark.committed) == (STREAM, -1)
+
+
+@pytest.mark.parametrize(("sink", "given"), [("ForeachBatchSink", None), ("ConsoleTable$", GIVEN)])
+def test_any_other_sink_is_refused(sink: str, given: dict[str, str] | None) -> None:
+    with pytest.raises(eos_sink.ConfigurationError) as refused:
+        notebook._ask_spark(query_with_sink(sink), given)
+    assert "eos_sink.status(query, options)" in str(refused.value.remedy)
+
+
+@pytest.mark.parametrize(
+    ("stream", "own"), [("a", True), ("foreach:a", True), ("txn:a", False), ("b", False)]
+)
+def test_a_batch_belongs_to_the_query_that_has_numbered_it(stream: str, own: bool) -> None:
+    assert notebook._is_of(BatchId(stream, 1), "a") is own
