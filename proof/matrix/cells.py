@@ -7,6 +7,8 @@ from fnmatch import fnmatch
 
 # The newest patch of each Spark, and the Pythons that its package names.
 SPARKS = {
+    "3.5.9": ("3.10", "3.11"),
+    "4.0.5": ("3.10", "3.11", "3.12", "3.13"),
     "4.1.4": ("3.10", "3.11", "3.12", "3.13", "3.14"),
     "4.2.1": ("3.10", "3.11", "3.12", "3.13", "3.14"),
     "4.3.0": ("3.11", "3.12", "3.13", "3.14"),
@@ -35,9 +37,17 @@ class Cell:
     @property
     def refused(self) -> str | None:
         """Why this Spark is not for this Python, or None."""
-        if self.python in SPARKS[self.spark]:
+        named = SPARKS[self.spark]
+        if self.python in named:
             return None
-        return f"Spark {self.spark} needs Python {SPARKS[self.spark][0]} or newer"
+        early = PYTHONS.index(self.python) < PYTHONS.index(named[0])
+        bound = f"{named[0]} or newer" if early else f"{named[-1]} or older"
+        return f"Spark {self.spark} needs Python {bound}"
+
+    @property
+    def extra(self) -> str:
+        """The extra of the package that has what this Spark needs and does not bring."""
+        return "spark35" if self.spark.startswith("3.5.") else "spark"
 
     @staticmethod
     def parse(name: str) -> Cell:

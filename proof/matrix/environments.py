@@ -83,7 +83,8 @@ def prepare(cell: Cell, wheel: Path) -> Path:
     if cell.refused:
         raise CannotRunError(cell.refused)
     home = cache_root() / "matrix" / cell.environment
-    return install(home, find_python(cell.python), wheel, f"pyspark=={cell.spark}")
+    beside = f"{wheel}[{cell.extra}]", f"pyspark=={cell.spark}"
+    return install(home, find_python(cell.python), wheel, *beside)
 
 
 def install(home: Path, base: Path, wheel: Path, *beside: str) -> Path:

@@ -1,4 +1,5 @@
-"""The program of a cell: it uses Spark, and only the format's name of the sink.
+"""The program of a cell: it uses Spark, and only the format's name of the sink. Where Spark has no
+data sources in Python it uses `eos_sink.foreach_batch` and `eos_sink.write`.
 
     python program.py config.json
 
@@ -19,12 +20,45 @@ from typing import Any
 
 import pyspark
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 _LIBRARIES = ("confluent-kafka", "kafka-python", "pyarrow")
 _COLUMNS = ("CAST(value AS BINARY) AS key", "value")
 _PATIENCE_S = 240
+
+
+def has_sources() -> bool:
+    """True if this Spark can have the format."""
+    try:
+        from pyspark.sql import datasource
+    except ImportError:
+        return False
+    return hasattr(datasource, "DataSourceArrowWriter")
+
+
+def start(
+    rows: DataFrame, mode: str, options: dict[str, str], checkpoint: str, trigger: dict[str, Any]
+) -> StreamingQuery:
+    if has_sources():
+        writer = rows.writeStream.format("kafka-eos").options(**options)
+    else:
+        import eos_sink
+
+        # A function does not get the checkpoint's location.
+        named = {**options, "eos.id": f"matrix-{mode}"}
+        writer = rows.writeStream.foreachBatch(eos_sink.foreach_batch(named))
+    writer = writer.outputMode(mode).option("checkpointLocation", checkpoint)
+    return writer.trigger(**trigger).start()
+
+
+def write(rows: DataFrame, options: dict[str, str]) -> None:
+    if has_sources():
+        rows.write.format("kafka-eos").mode("append").options(**options).save()
+    else:
+        import eos_sink
+
+        eos_sink.write(rows, options)
 
 
 class Query:
@@ -55,20 +89,20 @@ class Query:
         options = {
             "kafka.bootstrap.servers": self._given["bootstrap"],
             "topic": self._given["topic" if mode == "append" else "side_topic"],
-            "checkpointLocation": f"{self._given['checkpoint']}/{mode}",
         }
-        writer = rows.writeStream.format("kafka-eos").outputMode(mode).options(**options)
-        return writer.trigger(**trigger).start()
+        return start(rows, mode, options, f"{self._given['checkpoint']}/{mode}", trigger)
 
     def write_twice(self) -> None:
         """A batch write, and the same version of it again."""
         lines = self._spark.read.format("text").load(self._given["batch"])
-        rows = lines.selectExpr(*_COLUMNS)
+        options = {
+            "kafka.bootstrap.servers": self._given["bootstrap"],
+            "topic": self._given["topic"],
+            "txnAppId": "matrix",
+            "txnVersion": "1",
+        }
         for _ in range(2):
-            writer = rows.write.format("kafka-eos").mode("append")
-            writer = writer.option("kafka.bootstrap.servers", self._given["bootstrap"])
-            writer = writer.option("topic", self._given["topic"])
-            writer.option("txnAppId", "matrix").option("txnVersion", 1).save()
+            write(lines.selectExpr(*_COLUMNS), options)
 
 
 def endless(queries: list[Query], spark: SparkSession) -> None:

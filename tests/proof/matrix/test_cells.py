@@ -34,7 +34,7 @@ def test_cells_are_chosen_by_pattern() -> None:
     chosen = select("4.3.0-*-3.9.1")
     assert {cell.kafka for cell in chosen} == {"3.9.1"}
     assert {cell.spark for cell in chosen} == {"4.3.0"}
-    with pytest.raises(ValueError, match="one is 4"):
+    with pytest.raises(ValueError, match="one is 3"):
         select("5.0.0-*")
 
 
@@ -42,6 +42,17 @@ def test_a_spark_refuses_the_pythons_that_it_does_not_name() -> None:
     for cell in ALL:
         assert (cell.refused is None) == (cell.python in SPARKS[cell.spark])
     assert "3.11 or newer" in str(Cell("4.3.0", "3.10", "4.3.0").refused)
+    assert "3.11 or older" in str(Cell("3.5.9", "3.14", "4.3.0").refused)
+
+
+@pytest.mark.parametrize("cell", ALL, ids=lambda cell: cell.name)
+def test_the_extra_of_a_cell_allows_its_spark(cell: Cell) -> None:
+    setup = configparser.ConfigParser()
+    setup.read(PAGE.parent.parent / "setup.cfg")
+    ((least, below),) = re.findall(
+        r"pyspark>=(\d+)[.\d]*,<(\d+)", setup["options.extras_require"][cell.extra]
+    )
+    assert int(least) <= int(cell.spark[0]) < int(below)
 
 
 def test_outcomes_are_kept_and_found(tmp_path: Path) -> None:
