@@ -108,7 +108,8 @@ class SourceReader:
         check_start(self._names, self._options.log_topic, record, now, discards_state=discards)
         known, is_new = record.source, is_new_stream(record, now.batch)
         if known is None or is_new:
-            self.check_group(known, now.start, deadline)
+            goes_on = known is None and bool(record.decided or now.batch.batch)
+            self.check_group(known, now.start, deadline, has_begun=not goes_on)
         if known is None or known.stale or is_new:
             last = None if known is None or known.stale else known
             self.check_bounds(last, now.start, deadline)
@@ -174,7 +175,7 @@ class SourceReader:
                 none.
             begins: the offsets of the new checkpoint, if the log has no position.
             deadline: for the answer.
-            has_begun: the checkpoint is there, so the error says that it has to be deleted.
+            has_begun: a new checkpoint is there, so the error says that it has to be deleted.
 
         Raises:
             OperatorNeededError: the group's offsets were reset, have expired, or are someone

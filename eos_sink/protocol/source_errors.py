@@ -132,7 +132,12 @@ def group_differs(  # noqa: PLR0913, PLR0917
 def foreign_group(
     names: QueryNames, group: str, start: Offsets, committed: Offsets, location: str | None
 ) -> ConfigurationError:
-    """The log knows no position, and the group has offsets of another program."""
+    """The log knows no position, and the group has offsets of another program.
+
+    Args:
+        location: of a new checkpoint; None: the query has batches already, and only its checkpoint
+            knows where it stands.
+    """
     places = {place for place in start if place in committed and committed[place] != start[place]}
     shown = "; ".join(
         f"{_name(place)} {committed[place]} and {start[place]}" for place in sorted(places)[:_SHOWN]
@@ -141,9 +146,14 @@ def foreign_group(
         f"Query {names.query} has committed nothing to group {group} yet, but the group has "
         f"offsets, and the query begins elsewhere (group and query): {shown}{_more(places)}. "
         "Nothing was written.",
-        remedy="Name another group with eos.source.group.id. Or, to begin where the group is, "
-        f"{_without(location)}start the query with "
-        "startingOffsets=eos_sink.starting_offsets(options, default='committed').",
+        remedy="Name another group with eos.source.group.id. Or, "
+        + (
+            "if no other program needs these offsets, delete the group (kafka-consumer-groups "
+            "--delete), and start the query again with the checkpoint that it has."
+            if location is None
+            else f"to begin where the group is, {_without(location)}start the query with "
+            "startingOffsets=eos_sink.starting_offsets(options, default='committed')."
+        ),
         data={"group": group, "committed": as_json({p: committed[p] for p in places})},
     )
 

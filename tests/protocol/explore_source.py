@@ -183,6 +183,8 @@ class SourceStory:
             self._refusals += 1
             if self._refusals > 1:
                 self._delete()
+        elif "delete the group" in remedy:
+            self.world.cluster.groups.committed.pop(GROUP, None)
         elif USE_RECORD in remedy:
             chosen = Use.GROUP if self.plot.resets and self._is_reset() else Use.RECORD
             if chosen is Use.GROUP:

@@ -401,9 +401,15 @@ class TestTheOption:
         reader.world.options = on
         reader.restart()
         reader.begin()
-        with pytest.raises(ConfigurationError):
+        with pytest.raises(ConfigurationError) as raised:
             reader.driver.planner.plan()
         assert committed(reader.world) == {0: 7}
+        # Nothing else knows where the query stands.
+        assert "/checkpoint" not in raised.value.remedy
+        reader.world.cluster.groups.committed.clear()
+        reader.restart()
+        reader.run()
+        assert reader.world.visible() == read_rows({0: 3, 1: 3})
 
     def test_switched_on_with_a_new_checkpoint_it_stops(self, reader: Reader) -> None:
         on = reader.world.options
