@@ -29,6 +29,9 @@ def main() -> int:
     parser.add_argument("--most", type=int, help="faults at most")
     parser.add_argument("--masters", nargs="+", default=[each.value for each in Master])
     parser.add_argument("--input", default="files", choices=[each.value for each in Input])
+    parser.add_argument(
+        "--standbys", type=int, default=0, help="drivers with a session, ready for the query"
+    )
     parser.add_argument("--out", type=Path, help="a new directory; by default in chaos-report")
     given = parser.parse_args()
     # A shell's background job ignores SIGINT, and a CI that runs out of patience sends SIGTERM.
@@ -47,6 +50,7 @@ def main() -> int:
         masters=tuple(Master(each) for each in given.masters),
         most=given.most,
         source=Input(given.input),
+        standbys=given.standbys,
     )
     result = run(settings)
     write(home, figures(result))

@@ -63,22 +63,28 @@ class End:
 class Life:
     """One driver, with its JVM and its Python processes.
 
+    Args:
+        stands_by: it starts its session, and its query when `go` is called.
+
     Attributes:
         number: from 0.
         master: where its tasks run.
-        started: seconds since the epoch.
+        started: seconds since the epoch; of one that stood by, when its query was.
         timeline: the file in which its processes record the points that they pass.
         processes: all its processes.
     """
 
-    def __init__(self, number: int, master: Master, home: Path, command: Command) -> None:
+    def __init__(
+        self, number: int, master: Master, home: Path, command: Command, stands_by: bool = False
+    ) -> None:
         self.number, self.master = number, master
         self.timeline = home / "timeline.jsonl"
-        self._error = home / "error"
+        self._error, self._go = home / "error", home / "go"
         home.mkdir(parents=True)
         config = home / "config.json"
         variables = command.variables(self.timeline)
-        config.write_text(json.dumps(command.config(self._error, variables), indent=1))
+        given = command.config(self._error, variables, self._go if stands_by else None)
+        config.write_text(json.dumps(given, indent=1))
         self.started = time.time()
         self.processes = ProcessTree(
             [sys.executable, "-m", "proof.chaos.program", config],
@@ -89,6 +95,13 @@ class Life:
     @property
     def alive(self) -> bool:
         return self.processes.alive
+
+    def go(self, command: Command) -> None:
+        """Let one that stands by start this query."""
+        draft = self._go.with_suffix(".new")
+        draft.write_text(json.dumps(command.query))
+        self.started = time.time()
+        draft.rename(self._go)
 
     def end(self) -> End:
         """How the driver ended; call it only after that."""
@@ -117,18 +130,20 @@ class Command:
         watchdog: Mapping[str, str],
         cluster: StandaloneCluster | None,
     ) -> None:
-        self._query, self._faults, self._scratch = query, faults, scratch
+        self.query, self._faults, self._scratch = query, faults, scratch
         self._watchdog, self._cluster = watchdog, cluster
 
     def variables(self, timeline: Path) -> dict[str, str]:
         """Environment variables of all processes, including executors."""
         return {DIRECTORY_VARIABLE: str(self._faults), TIMELINE_VARIABLE: str(timeline)}
 
-    def config(self, error: Path, variables: dict[str, str]) -> dict[str, Any]:
+    def config(
+        self, error: Path, variables: dict[str, str], go: Path | None = None
+    ) -> dict[str, Any]:
         spark = dict(_SPARK)
         spark["spark.local.dir"] = str(self._scratch)
         spark["spark.sql.warehouse.dir"] = str(self._scratch / "warehouse")
-        if self._query["input"] is None:
+        if self.query["input"] is None:
             jars = f"{spark_kafka_jars(to_stderr)}/*"
             spark |= {f"spark.{each}.extraClassPath": jars for each in ("driver", "executor")}
         if self._cluster is None:
@@ -137,7 +152,8 @@ class Command:
             spark |= {"spark.master": self._cluster.url, **self._cluster.conf}
             for name, value in {**variables, "PYTHONPATH": str(_ROOT)}.items():
                 spark[f"spark.executorEnv.{name}"] = value
-        return {**self._query, "error": str(error), "spark": spark}
+        waits = str(go) if go else None
+        return {**self.query, "error": str(error), "go": waits, "spark": spark}
 
     def environ(self) -> dict[str, str]:
         return {**spark_environment(), **self._watchdog, "PYTHONPATH": str(_ROOT)}

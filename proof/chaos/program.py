@@ -2,13 +2,15 @@
 
     python -m proof.chaos.program config.json
 
-If the query fails, it writes the error to `config["error"]` and exits with 3.
+If the query fails, it writes the error to `config["error"]` and exits with 3. With `config["go"]`
+it starts its session and waits for that file, which has the rest of the configuration.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ import eos_sink
 from eos_sink_lab.testing import FaultyDataSource
 
 STOPPED = 3
+_LOOK_AGAIN_S = 0.02
 _FEW = 64
 _OTHER_KEY = "other"
 
@@ -62,10 +65,20 @@ def read_files(spark: SparkSession, config: dict[str, Any]) -> DataFrame:
     return lines.select(key, "value").repartition(config["tasks"], "key")
 
 
+def wait_for(file: Path) -> dict[str, Any]:
+    """What the file has, which comes when the driver before this one has ended."""
+    while not file.exists():
+        time.sleep(_LOOK_AGAIN_S)
+    found: dict[str, Any] = json.loads(file.read_text())
+    return found
+
+
 def main() -> int:
     config = json.loads(Path(sys.argv[1]).read_text())
     spark = session(config["spark"])
     spark.dataSource.register(FaultyDataSource)
+    if config["go"]:
+        config |= wait_for(Path(config["go"]))
     try:
         start(spark, config).awaitTermination()
     except PySparkException as error:

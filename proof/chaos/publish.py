@@ -75,6 +75,7 @@ def _summary(figures: Figures) -> str:
         f"{versions['pyspark']}, {machine['cores']} cores ({machine['processor']}) and "
         f"{machine['memory_gb']} GB for everything, other work on the machine included (load "
         f"{machine['load'][0]:.0f} at the end)."
+        + (f" {figures['standbys']} drivers stood by." if figures.get("standbys") else "")
     )
 
 

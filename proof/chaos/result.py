@@ -25,6 +25,7 @@ class Settings:
         masters: where drivers run, in turns.
         most: stop after so many steps; None: no limit.
         source: what the query reads.
+        standbys: drivers that are ready to start the query when one has died.
     """
 
     home: Path
@@ -34,6 +35,7 @@ class Settings:
     masters: tuple[Master, ...]
     most: int | None = None
     source: Input = Input.FILES
+    standbys: int = 0
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,9 @@ class _Run:
         few = _FEW_ROWS if self._reads_topic else None
         self._feeder = Feeder(self._inbox(), settings.rate, _FEED_EVERY_S, lambda: watch.whole, few)
         replace = self._checkpoint.replace_after
-        self._supervisor = Supervisor(home / "lives", self._command, journal, replace)
+        self._supervisor = Supervisor(
+            home / "lives", self._command, journal, replace, settings.standbys
+        )
         stack.callback(self._supervisor.close)
         self._offsets = Offsets(source)
         self._spark: StandaloneCluster | None = None

@@ -100,7 +100,8 @@ def schedule(
         for master in masters:
             for place in range(_STRETCH):
                 # The first one ends the driver, so that the next one starts with its master.
-                kind = Kind.KILL_DRIVER if place == 0 else deal.kind(master)
+                changes = place == 0 and len(masters) > 1
+                kind = Kind.KILL_DRIVER if changes else deal.kind(master)
                 faults = [_fault(chance, deal, kind)]
                 if kind in IN_THE_CLUSTER and chance.random() < _PAIRED:
                     faults.append(_fault(chance, deal, chance.choice(_TOGETHER)))

@@ -34,6 +34,7 @@ class Performer:
     def perform(self, step: Step) -> Outcome:
         """Pause, inject the faults, end them, and wait until the run has recovered."""
         scene = self._scene
+        scene.supervisor.prepare()
         scene.supervisor.pause(step.rest_s)
         scene.supervisor.master = step.master
         scene.checkpoint.may_stop = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from operator import itemgetter
@@ -25,6 +26,7 @@ class Supervisor:
         make: returns the command for a driver.
         journal: records events.
         replace: does what the error of a driver says, if a fault explains it; returns whether.
+        standbys: drivers without a cluster that `prepare` keeps ready.
 
     Attributes:
         master: where the next driver runs.
@@ -39,9 +41,13 @@ class Supervisor:
         make: MakeCommand,
         journal: Journal,
         replace: Callable[[End], bool] = lambda _: False,
+        standbys: int = 0,
     ) -> None:
         self._home, self._make, self._journal, self._replace = home, make, journal, replace
         self._held = False
+        self._made = 0
+        self._ready: deque[Life] = deque()
+        self._standbys = standbys
         self.lives: list[Life] = []
         self._not_before = 0.0
         self._due: list[tuple[float, Callable[[], None]]] = []
@@ -51,12 +57,27 @@ class Supervisor:
 
     def start(self) -> Life:
         """Start a driver; others may still run."""
-        number = len(self.lives)
-        life = Life(number, self.master, self._home / f"life-{number:03}", self._make(self.master))
+        if self._ready and self.master is Master.LOCAL:
+            life = self._ready.popleft()
+            life.go(self._make(life.master))
+        else:
+            life = self._new(self.master, stands_by=False)
         self.life = life
         self.lives.append(life)
-        self._journal.note("start", life=number, master=self.master.value)
+        self._journal.note("start", life=life.number, master=life.master.value)
         return life
+
+    def prepare(self) -> None:
+        """Let as many drivers stand by as there should be: a JVM and a session are the longest part
+        of a recovery, and have nothing to do with what is recovered."""
+        while len(self._ready) < self._standbys:
+            self._ready.append(self._new(Master.LOCAL, stands_by=True))
+
+    def _new(self, master: Master, *, stands_by: bool) -> Life:
+        number = self._made
+        self._made += 1
+        home = self._home / f"life-{number:03}"
+        return Life(number, master, home, self._make(master), stands_by)
 
     def later(self, moment: float, action: Callable[[], None]) -> None:
         """Schedule an action for a time (seconds since the epoch)."""
@@ -132,8 +153,9 @@ class Supervisor:
             self._held = False
 
     def close(self) -> None:
-        if self.life is not None:
-            self.life.processes.kill()
+        for life in (self.life, *self._ready):
+            if life is not None:
+                life.processes.kill()
 
     def _bury(self, life: Life) -> None:
         end = life.end()

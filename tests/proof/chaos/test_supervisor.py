@@ -31,6 +31,7 @@ class FakeLife:
     master: Master
     home: Path
     command: Any
+    stands_by: bool = False
     ended: End | None = None
     started: float = field(default_factory=time.time)
     processes: FakeProcesses = field(default_factory=FakeProcesses)
@@ -39,16 +40,36 @@ class FakeLife:
     def alive(self) -> bool:
         return self.ended is None and not self.processes.killed
 
+    def go(self, command: Any) -> None:
+        self.command, self.stands_by = command, False
+
     def end(self) -> End:
         return self.ended or End(-9, "", "")
 
 
 @pytest.fixture
-def supervisor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervisor]:
+def queries() -> list[str]:
+    """The latest one is what drivers run."""
+    return ["the query"]
+
+
+@pytest.fixture
+def standbys() -> int:
+    return 0
+
+
+@pytest.fixture
+def supervisor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queries: list[str], standbys: int
+) -> Iterator[Supervisor]:
     monkeypatch.setattr(module, "Life", FakeLife)
     monkeypatch.setattr(module, "_PAUSE_AFTER_ERROR_S", 0.0)
     journal = Journal(tmp_path / "journal")
-    yield Supervisor(tmp_path, lambda _: None, journal)  # type: ignore[arg-type,return-value]
+
+    def make(_: Master) -> Any:
+        return queries[-1]
+
+    yield Supervisor(tmp_path, make, journal, standbys=standbys)
     journal.close()
 
 
@@ -94,6 +115,21 @@ def test_no_driver_is_started_while_it_is_held(supervisor: Supervisor) -> None:
         assert supervisor.life is None
     supervisor.look()
     assert supervisor.life is not None
+
+
+@pytest.mark.parametrize("standbys", [2])
+def test_one_that_stood_by_succeeds_a_driver_with_the_query_of_then(
+    supervisor: Supervisor, queries: list[str]
+) -> None:
+    supervisor.start()
+    supervisor.prepare()
+    # Its checkpoint was moved, say.
+    queries.append("of now")
+    supervisor.kill()
+    supervisor.look()
+    life: Any = supervisor.life
+    assert (life.number, life.command, life.stands_by) == (1, "of now", False)
+    assert [each.number for each in supervisor.lives] == [0, 1]
 
 
 def test_a_driver_that_is_set_aside_is_not_the_supervisors_any_more(supervisor: Supervisor) -> None:
