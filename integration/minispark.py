@@ -144,14 +144,12 @@ class MiniSpark:
         foreach = BatchId(config.stream, 0).numbering is Numbering.FOREACH
         self._run = uuid.uuid4().hex if foreach else ""
         self._results = Path(config.results)
-        self._results.mkdir(parents=True, exist_ok=True)
         self._checkpoint = Checkpoint(Path(config.checkpoint))
         self._committer = Committer(connect("committer", self._options), self._options)
 
     def run(self) -> None:
         planner = Planner(connect("planner", self._options), self._options)
-        for batch in range(self._checkpoint.next, len(self._config.batches)):
-            rows = self._checkpoint.planned(batch, self._config.batches[batch])
+        for batch, rows in self._batches():
             self._arm(batch, -1)
             self._run_batch(planner, batch, rows)
             self._checkpoint.commit(batch)
@@ -161,6 +159,11 @@ class MiniSpark:
         self._arm(-1, -1)
         reports = pickle.loads(Path(self._config.reports).read_bytes())
         getattr(self._committer, self._config.call)(reports)
+
+    def _batches(self) -> Iterator[tuple[int, list[list[str]]]]:
+        """The batches without a commit, and the rows of each of their partitions."""
+        for batch in range(self._checkpoint.next, len(self._config.batches)):
+            yield batch, self._checkpoint.planned(batch, self._config.batches[batch])
 
     def _run_batch(self, planner: Planner, batch: int, rows: list[list[str]]) -> None:
         plan = planner.plan()
@@ -235,11 +238,12 @@ def connect(role: str, options: SinkOptions) -> Any:
     return faulty_connect(options)
 
 
-def main(path: str) -> int:
+def main(path: str, make: type[MiniSpark] = MiniSpark) -> int:
     config = Config(**json.loads(Path(path).read_text()))
     results = Path(config.results)
+    results.mkdir(parents=True, exist_ok=True)
     try:
-        spark = MiniSpark(config)
+        spark = make(config)
         (results / READY).touch()
         if config.call:
             spark.call()
@@ -256,13 +260,15 @@ def main(path: str) -> int:
     return DONE
 
 
-def process(path: str, environment: dict[str, str], said: str) -> None:
+def process(
+    path: str, environment: dict[str, str], said: str, make: type[MiniSpark] = MiniSpark
+) -> None:
     """The same in a process that a warm one has forked, which saves it the imports."""
     os.environ.update(environment)
     with Path(said).open("wb") as file:
         os.dup2(file.fileno(), sys.stdout.fileno())
         os.dup2(file.fileno(), sys.stderr.fileno())
-    sys.exit(main(path))
+    sys.exit(main(path, make))
 
 
 if __name__ == "__main__":

@@ -12,11 +12,12 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from eos_sink.decision_log import DecisionRegister, Entry
@@ -34,7 +35,7 @@ from eos_sink_lab.testing.faults import (
     read_timeline,
 )
 from eos_sink_lab.testing.process_tree import wait_stopped
-from integration import minispark
+from integration import minispark, reading_spark
 from integration.checker import Rows, assert_each_once, read_topic
 from integration.minispark import (
     DONE,
@@ -75,13 +76,24 @@ def spread_over(count: int, partitions: list[list[str]]) -> list[list[str]]:
 # A fork of a process that has imported everything is a third as dear as a new interpreter. The
 # parent of all is a process without threads, hence no client of pytest's own is inherited.
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["__main__", minispark.__name__])
+_FORKS.set_forkserver_preload(["__main__", minispark.__name__, reading_spark.__name__])
+
+
+Program = Callable[[str, dict[str, str], str], None]
+"""Takes the path of a configuration, environment variables, and the path of what it says."""
 
 
 class Process:
-    """One process of minispark."""
+    """One process of minispark.
 
-    def __init__(self, directory: Path, config: Config) -> None:
+    Args:
+        program: runs in it.
+    """
+
+    def __init__(
+        self, directory: Path, config: Config, program: Program = minispark.process
+    ) -> None:
+        self._target = program
         self.faults = Faults(directory / "faults")
         self.results = Path(config.results)
         self._said = directory / "said"
@@ -92,7 +104,7 @@ class Process:
 
     def _launch(self, directory: Path, environment: dict[str, str]) -> None:
         self._process = _FORKS.Process(
-            target=minispark.process,
+            target=self._target,
             args=(str(directory / "config.json"), environment, str(self._said)),
         )
         self._process.start()
@@ -238,6 +250,7 @@ class Query:
         stream: Spark's own id of the query, kept in its checkpoint.
         pieces: the Arrow batches of a task.
         topics: the rows go to them in turns.
+        program: what the processes to come run.
     """
 
     def __init__(
@@ -256,6 +269,7 @@ class Query:
         self.batches = [rows_of(batch) for batch in range(3)]
         self.pieces = PIECES
         self.topics: list[str] = []
+        self.program: Program = minispark.process
         self.site: Path | None = None
         cluster.create_topic(self.topic, partitions=3)
         self._given = {
@@ -337,8 +351,12 @@ class Query:
             arm=[vars(a) for a in arm],
             **more,
         )
-        site = self.site
-        process = ReleasedProcess(directory, config, site) if site else Process(directory, config)
+        site, program = self.site, self.program
+        process = (
+            ReleasedProcess(directory, config, site)
+            if site
+            else Process(directory, config, program)
+        )
         self._processes.append(process)
         return process
 
@@ -368,7 +386,30 @@ class Query:
         """What Spark does after a good `commit`."""
         Checkpoint(self.checkpoint).commit(batch)
 
-    # The checkpoint.
+    # The source, and the checkpoint.
+
+    def read_topic(self) -> None:
+        """Let the processes that come read a topic that has the rows of all batches, and commit its
+        offsets."""
+        source = f"{self.topic}-source"
+        self._cluster.create_topic(source, PARTITIONS)
+        producer = Producer({"bootstrap.servers": self._cluster.bootstrap_servers})
+        for partition, values in ((p, v) for batch in self.batches for p, v in enumerate(batch)):
+            for value in values:
+                producer.produce(source, value, partition=partition)
+        assert producer.flush(PATIENCE_S) == 0
+        self.program = reading_spark.process
+        self.change(
+            {
+                "subscribe": source,
+                "eos.source.group.id": f"{self.topic}-readers",
+                "checkpointLocation": str(self.checkpoint),
+            }
+        )
+
+    def lose_checkpoint(self) -> Path:
+        """Take the directory away; return where it is now."""
+        return self.checkpoint.rename(self._directory / f"lost-{uuid.uuid4().hex[:8]}")
 
     def replan(self, batch: int, rows: list[list[str]]) -> None:
         """The source or the checkpoint is not what it was when the batch was planned."""

@@ -7,13 +7,14 @@ that its scenario does not reach, fails.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import pytest
 
+from eos_sink.errors import OperatorNeededError
 from eos_sink_lab.testing.faults import FaultPoint
-from integration.crash_scenarios import SCENARIOS, Scenario, call_of
+from integration.crash_scenarios import SCENARIOS, Scenario, call_of, replayed
 from integration.query import Process, Query, rows_of
 
 # Batch 0 is visible and batch 1 under way in all of them, unless they say otherwise.
@@ -39,10 +40,10 @@ CRASH_TABLE = {
 SHORT = {point for points in CRASH_TABLE.values() for point in points}
 
 
-def crashes() -> Iterator[Any]:
+def crashes(in_short: Collection[FaultPoint] = SHORT) -> Iterator[Any]:
     for point in FaultPoint:
         for scenario in SCENARIOS.get(call_of(point), (unreached,)):
-            short = point in SHORT or scenario is unreached
+            short = point in in_short or scenario is unreached
             yield pytest.param(
                 point,
                 scenario,
@@ -56,6 +57,22 @@ def test_every_row_is_visible_once_after_a_crash_at(
     query: Query, point: FaultPoint, scenario: Scenario
 ) -> None:
     scenario(query, point).killed_at(point)
+    query.finish()
+    query.check()
+
+
+@pytest.mark.parametrize(("point", "scenario"), list(crashes([FaultPoint.COMMITTER_WRITE_AFTER])))
+def test_a_checkpoint_that_is_lost_after_a_crash_costs_and_repeats_no_row(
+    query: Query, point: FaultPoint, scenario: Scenario
+) -> None:
+    query.read_topic()
+    scenario(query, point).killed_at(point)
+    lost = query.lose_checkpoint()
+    if scenario is replayed and point is not FaultPoint.COMMITTER_WRITE_AFTER:
+        # A part of the batch is visible: only its own checkpoint has the other rows.
+        error = query.run().stopped(OperatorNeededError)
+        assert error["data"]["partitions"] == [1]
+        lost.rename(query.checkpoint)
     query.finish()
     query.check()
 
