@@ -6,6 +6,8 @@ import contextlib
 import json
 import shutil
 import uuid
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from eos_sink.errors import OperatorNeededError
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.cluster_admin import admin_client
 from integration.checker import Rows, assert_each_once, read_topic
+from integration.kafka_tools import carry_out, describe_group
 
 PARTITIONS = 3
 
@@ -32,8 +35,11 @@ class Copy:
         self.spark, self.kafka = spark, kafka
         self.source, self.target = f"in-{name}", f"out-{name}"
         self.group = f"readers-{name}"
+        # Of each topic that it reads.
+        self.partitions: dict[str, int] = {}
         for topic in (self.source, self.target):
             kafka.create_topic(topic, partitions=PARTITIONS)
+        self.partitions[self.source] = PARTITIONS
         self.checkpoint = home / "checkpoint"
         self.expected: list[str] = []
         self.options = {
@@ -45,11 +51,25 @@ class Copy:
             "checkpointLocation": str(self.checkpoint),
         }
 
-    def add(self, rows: int) -> None:
+    def read_also(self, topic: str, partitions: int) -> None:
+        """Let it read another topic, too."""
+        self.kafka.create_topic(topic, partitions)
+        self.partitions[topic] = partitions
+        self.options["subscribe"] = ",".join(self.partitions)
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """Add partitions to a topic of the source."""
+        reach = f"--bootstrap-server {self.kafka.bootstrap_servers}"
+        carry_out(f"kafka-topics {reach} --alter --topic {topic} --partitions {partitions}")
+        self.partitions[topic] = partitions
+
+    def add(self, rows: int, topic: str | None = None) -> None:
+        """Add rows to a topic of the source, by default to the first one."""
+        topic = topic or self.source
         texts = [f"{len(self.expected) + number}" for number in range(rows)]
         producer = Producer({"bootstrap.servers": self.kafka.bootstrap_servers})
         for text in texts:
-            producer.produce(self.source, text, partition=int(text) % PARTITIONS)
+            producer.produce(topic, text, partition=int(text) % self.partitions[topic])
         assert producer.flush(30) == 0
         self.expected += texts
 
@@ -92,9 +112,18 @@ class Copy:
         """Rows that the group has not read, as Kafka tells any tool that asks."""
         with admin_client(self.kafka.bootstrap_servers) as admin:
             found = admin.list_group_offsets({self.group: None})[self.group]
-            committed = {place.partition: int(at.offset) for place, at in found.items()}
-        assert committed.keys() == set(range(PARTITIONS))
+            committed = {(at.topic, at.partition): int(to.offset) for at, to in found.items()}
+        assert committed.keys() == {(t, p) for t, n in self.partitions.items() for p in range(n)}
         return len(self.expected) - sum(committed.values())
+
+    def shown_lag(self) -> tuple[int, int]:
+        """The same as `kafka-consumer-groups` and `eos-sink status` print it."""
+        reach = ["--bootstrap-server", self.kafka.bootstrap_servers]
+        with redirect_stdout(StringIO()) as printed:
+            cli.main(["status", self.options["eos.id"], *reach, "--json"])
+        (query,) = json.loads(printed.getvalue())["queries"]
+        described = describe_group(self.kafka.bootstrap_servers, self.group)
+        return sum(described.values()), query["source"]["lag"]
 
 
 @pytest.fixture
@@ -116,12 +145,39 @@ def test_a_lost_checkpoint_repeats_and_skips_no_row(copy: Copy, inline: str) -> 
 def test_without_any_row_the_lag_goes_to_zero(copy: Copy) -> None:
     copy.add(60)
     copy.run(copy.frame().where("value is null"))
-    assert copy.lag() == 0
+    assert copy.shown_lag() == (0, 0)
     copy.lose_checkpoint()
     dropped = len(copy.expected)
     copy.add(30)
+    assert copy.shown_lag() == (30, 30)
     copy.run()
+    assert copy.lag() == 0
     assert_each_once(copy.rows(), copy.expected[dropped:])
+
+
+@pytest.mark.long
+def test_two_topics_one_of_which_gets_partitions_while_the_checkpoint_is_replaced(
+    copy: Copy,
+) -> None:
+    """Adaptive execution is Spark's default, and changes the tasks of what is shuffled."""
+    grows = f"{copy.source}-grows"
+    copy.read_also(grows, 2)
+    copy.add(90)
+    copy.add(60, grows)
+    # Amid the batches that AvailableNow has planned for at its start.
+    fails = "if(cast(value AS STRING) = '120', raise_error('a later batch'), value) AS value"
+    with pytest.raises(PySparkException, match="a later batch"):
+        copy.run(copy.frame().repartition("value").selectExpr(fails))
+    assert 0 < len(copy.rows()) < 150
+    copy.lose_checkpoint()
+    copy.grow(grows, 4)
+    copy.add(40, grows)
+    begins = json.loads(eos_sink.starting_offsets(copy.options))
+    assert [begins[grows][partition] for partition in ("2", "3")] == [-2, -2]
+    assert min(begins[grows]["0"], begins[copy.source]["0"]) > 0
+    copy.run(copy.frame().repartition("value"))
+    assert copy.lag() == 0
+    assert_each_once(copy.rows(), copy.expected)
 
 
 def test_a_new_checkpoint_that_begins_elsewhere_writes_nothing(copy: Copy) -> None:
