@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proof.guards import batch, commit, log, operate, plan, task
+from proof.guards import batch, commit, log, offsets, operate, plan, task
 from proof.guards.guard import Guard
 
 CHAPTERS: dict[str, tuple[Guard, ...]] = {
@@ -11,6 +11,7 @@ CHAPTERS: dict[str, tuple[Guard, ...]] = {
     "Commit and abort": commit.GUARDS,
     "Tasks and repeated batches": task.GUARDS,
     "Batch writes": batch.GUARDS,
+    "The source's offsets": offsets.GUARDS,
     "Operators' commands": operate.GUARDS,
 }
 GUARDS = tuple(guard for chapter in CHAPTERS.values() for guard in chapter)

@@ -199,8 +199,9 @@ class TestANewCheckpoint:
         # Deleted and started again in the same session, whose processes Spark keeps.
         reader.files.stream, reader.files.ends, reader.files.commits = "stream-2", {}, set()
         reader.begin()
+        plan = driver.planner.plan()
         reports = [
-            driver.task(driver.planner.plan(), replace_stream(driver, 0), number, rows)
+            driver.task(plan, replace_stream(driver, 0), number, rows)
             for number, rows in enumerate(reader.rows(0))
         ]
         with pytest.raises(OperatorNeededError):

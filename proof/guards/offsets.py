@@ -1,0 +1,187 @@
+"""Guards of the source's offsets: where a checkpoint begins, and what a decision moves."""
+
+from __future__ import annotations
+
+from proof.guards.guard import always, drop, guard, never, swap
+
+_RULES = "eos_sink/protocol/source_rules.py"
+_READER = "eos_sink/driver/source_reader.py"
+_COMMITTER = "eos_sink/driver/committer.py"
+_PLANNER = "eos_sink/driver/planner.py"
+_TEST = "tests/protocol/test_source.py::"
+_BATCH = f"{_TEST}TestABatch::"
+_FIRST = f"{_TEST}TestTheFirstStart::"
+_NEW = f"{_TEST}TestANewCheckpoint::"
+_LOST = f"{_TEST}TestALostDecision::"
+_OPTION = f"{_TEST}TestTheOption::"
+
+GUARDS = (
+    guard(
+        "the source's offsets are in the decision's transaction",
+        "The group has read exactly the rows that are decided.",
+        drop(
+            "eos_sink/decision_log/driver_transaction.py",
+            "send_rows",
+            "producer.send_group_offsets(...)",
+        ),
+        f"{_BATCH}test_rows_and_position_become_visible_together[transactions]",
+        rows=("M_GROUPAPART",),
+    ),
+    guard(
+        "a checkpoint that begins before the position stops",
+        "It would write rows again that are visible.",
+        never(_RULES, "check_start", "start < reached[place]"),
+        f"{_NEW}test_elsewhere_it_stops_and_names_both_sides[transactions-repeats]",
+        rows=("M_EARLIER",),
+    ),
+    guard(
+        "a checkpoint that begins behind the position stops",
+        "It would skip rows that are not visible.",
+        never(_RULES, "check_start", "start > reached[place] and not skipped"),
+        f"{_NEW}test_elsewhere_it_stops_and_names_both_sides[transactions-skips]",
+        rows=("M_LATER",),
+    ),
+    guard(
+        "the start is read from the checkpoint",
+        "Spark may have made the batch before again, with another end, after a part of its "
+        "checkpoint was lost; the log has the end of the first one.",
+        swap(
+            _READER,
+            "read",
+            "before = ...",
+            "before = record.source.end if record.source else files.initial_offsets()",
+        ),
+        f"{_NEW}test_a_batch_that_was_made_again_with_another_end[transactions]",
+        rows=("M_TRUSTEND",),
+    ),
+    guard(
+        "a start that cannot be read stops",
+        "Where a checkpoint begins is never taken from the position that it is compared with.",
+        swap(
+            _READER,
+            "read",
+            "before = ...",
+            "before = files.end_offsets(number - 1) if number else files.initial_offsets()\n"
+            "if before is None and record.source: before = record.source.end",
+        ),
+        f"{_NEW}test_a_directory_that_does_not_show_where_it_begins[transactions]",
+        rows=("M_UNREADABLE",),
+    ),
+    guard(
+        "the checkpoint is that of the batch",
+        "A directory that was deleted may be another query's by now: its offsets say nothing about "
+        "these rows.",
+        never(_READER, "read", "if there != source_of(batch):"),
+        f"{_FIRST}test_the_directory_of_another_query_is_refused[transactions]",
+        rows=("M_NOMETA",),
+    ),
+    guard(
+        "a decided batch is repeated with its offsets",
+        "Without rows nothing else tells that the batch was made again from an older checkpoint.",
+        never(_READER, "check_replay", "if end is not None and end != known.end:"),
+        f"{_BATCH}test_a_replay_of_other_offsets_stops[transactions]",
+        rows=("M_REPLAYEND",),
+    ),
+    guard(
+        "a new partition is read from its first row",
+        "Rows that came before the query knew of the partition would be skipped.",
+        never(_READER, "check_bounds", "if skipped:"),
+        f"{_NEW}test_a_new_partition_begins_at_its_first_row[transactions]",
+        rows=("M_NEWPARTITION",),
+    ),
+    guard(
+        "a source that has deleted rows at the position stops",
+        "Spark would go on behind them without a word if failOnDataLoss is false.",
+        never(_READER, "check_bounds", "if gone:"),
+        f"{_NEW}test_rows_that_were_deleted_stop_it[transactions]",
+        outside="the model's source keeps its rows",
+    ),
+    guard(
+        "a new checkpoint of a query with state stops",
+        "Rows that wait in the state are read and in no topic.",
+        never(_RULES, "check_start", "if not same and ...:"),
+        f"{_NEW}test_state_is_not_lost_in_silence[transactions]",
+        rows=("M_STATEFUL",),
+    ),
+    guard(
+        "a decision that is invisible as a whole takes the position back",
+        "Its rows are read again by the checkpoint that follows.",
+        swap(_RULES, "returns_to_start", "SourcePosition(...)", "known"),
+        f"{_LOST}test_invisible_as_a_whole_it_is_read_again",
+        rows=("M_ENDALWAYS",),
+    ),
+    guard(
+        "a decision that is visible in part does not take the position back",
+        "Its visible rows would be written again; only its own checkpoint can write the others.",
+        never(_RULES, "returns_to_start", "if not decision.is_invisible(lost):"),
+        f"{_LOST}test_visible_in_part_it_stops_a_new_checkpoint",
+        rows=("M_PARTLY",),
+    ),
+    guard(
+        "a position that is taken back leaves a reset of the group",
+        "What an operator has set would be overwritten without a word.",
+        drop(_PLANNER, "_check_source", "source.check_group(...)"),
+        f"{_LOST}test_a_reset_of_the_group_is_not_overwritten",
+        rows=("M_DROPBLIND",),
+    ),
+    guard(
+        "a new checkpoint begins where the group is",
+        "If the group was reset or has expired, an operator says which of the two counts.",
+        never(_READER, "check_group", "if known.differs(committed):"),
+        f"{_NEW}test_a_group_that_was_reset_stops_it[transactions]",
+        rows=("M_GROUP",),
+    ),
+    guard(
+        "a query that is new to a group begins where the group is",
+        "The offsets are another program's, and so may be the rows before them.",
+        never(_READER, "check_group", "if any(...):"),
+        f"{_FIRST}test_offsets_of_another_program_are_not_overwritten[transactions]",
+        rows=("M_GROUPFIRST",),
+    ),
+    guard(
+        "the log knows the position before the first rows",
+        "A checkpoint that is lost before its first decision is followed by one that begins at the "
+        "same offsets.",
+        never(_PLANNER, "_check_source", "if begins is not None:"),
+        f"{_FIRST}test_the_log_knows_the_position_before_any_row[transactions]",
+        outside="the position that the first plan writes is not in the model",
+    ),
+    guard(
+        "the committer compares again",
+        "Spark keeps the planner's process, which has compared the checkpoint before this one.",
+        swap(
+            _COMMITTER,
+            "_move_source",
+            "self._source.check(...)",
+            "self._source.read(record, batch).moves(known)",
+        ),
+        f"{_NEW}test_a_kept_planner_does_not_hide_it_from_the_commit[transactions]",
+        outside="the model has one comparison, in the step of the decision",
+    ),
+    guard(
+        "a batch without the option makes the position stale",
+        "Rows that were written since are not in it.",
+        swap(
+            "eos_sink/protocol/model.py",
+            "SourcePosition.after",
+            "replace(self, stale=True) if ends else self",
+            "self",
+        ),
+        f"{_OPTION}test_switched_off_the_position_is_stale[transactions]",
+        rows=("NO_STALE",),
+    ),
+    guard(
+        "a query that has decided without a position stops a new checkpoint",
+        "Only the old checkpoint knows what is visible.",
+        always(_RULES, "check_start", "_last_stream(record) in (None, now.batch.stream)"),
+        f"{_OPTION}test_switched_on_with_a_new_checkpoint_it_stops[transactions]",
+        rows=("M_NOPOSITION",),
+    ),
+    guard(
+        "a batch that another sink has begun is not written",
+        "Its rows may be in the topic, in whole or in part.",
+        drop(_READER, "check_first", "self._check_other_sink(...)"),
+        f"{_FIRST}test_a_batch_that_another_sink_has_begun_is_refused[transactions]",
+        rows=("M_AHEAD",),
+    ),
+)
