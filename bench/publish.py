@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from bench import RESULTS
-from bench.pages import eos_performance, scale, sinks, small_batches
+from bench.pages import eos_performance, scale, sinks, small_batches, source_offsets
 from bench.pages.memory import MEMORY
 from bench.pages.publication import Publication, Results
 from bench.result import Result
@@ -31,6 +31,7 @@ PUBLICATIONS: tuple[Publication, ...] = (
     scale.INLINE,
     scale.FOLLOWS,
     *small_batches.PUBLICATIONS,
+    source_offsets.PUBLICATION,
     *eos_performance.PUBLICATIONS,
     MEMORY,
 )

@@ -74,7 +74,7 @@ class Scene:
         with topic_for(self.kafka, f"bench-{uuid.uuid4().hex[:8]}", shape.partitions) as topic:
             servers = {"kafka.bootstrap.servers": self.kafka.bootstrap_servers}
             options = {**servers, **peer.options, "topic": topic}
-            turn = bench.turn(peer.sink, shape, options, Deadline(_TURN_S), tasks)
+            turn = bench.turn(peer.sink, shape, options, Deadline(_TURN_S), tasks=tasks)
         labels: dict[str, Label] = {"peer": peer.name, "tasks": tasks, "sockets": sockets}
         self.notebook.note("addBatch", "ms", *turn.add_batch_ms, **labels)
         for whose, seconds in turn.cpu_s.items():

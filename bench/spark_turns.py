@@ -7,11 +7,11 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from bench.cpu import Account, CpuClock, Part
@@ -22,6 +22,8 @@ from eos_sink_lab.testing import java_home
 from eos_sink_lab.testing.local_cluster import LocalCluster
 from eos_sink_lab.testing.spark_jars import spark_kafka_jars
 from eos_sink_lab.testing.waiting import to_stderr
+
+ReadRows = Callable[[SparkSession], DataFrame]
 
 _LOOK_S = 0.02
 
@@ -68,13 +70,15 @@ class Bench:
     def close(self) -> None:
         self._spark.stop()
 
-    def turn(
+    def turn(  # noqa: PLR0913 - a query has as much
         self,
         sink: str,
         shape: Shape,
         options: Mapping[str, str],
         deadline: Deadline,
+        *,
         tasks: int | None = None,
+        source: ReadRows | None = None,
     ) -> Turn:
         """Run a query until its last batch is done.
 
@@ -84,17 +88,18 @@ class Bench:
             options: of the sink, beside the checkpoint.
             deadline: for all of it.
             tasks: of each batch; None: as many as run at the same time.
+            source: reads the rows; None: numbers that Spark makes.
 
         Raises:
             TurnFailedError: it did not get there.
         """
-        rows = (
-            self._spark.readStream.format("rate-micro-batch")
-            .option("rowsPerBatch", shape.rows)
-            .option("numPartitions", tasks or self._tasks)
-            .load()
-            .selectExpr(*shape.columns)
-        )
+        if source is None:
+            made = self._spark.readStream.format("rate-micro-batch")
+            made = made.option("rowsPerBatch", shape.rows)
+            made = made.option("numPartitions", tasks or self._tasks)
+            rows = made.load().selectExpr(*shape.columns)
+        else:
+            rows = source(self._spark)
         with tempfile.TemporaryDirectory(prefix="eos-bench-") as checkpoint:
             query = (
                 rows.writeStream.format(sink)
