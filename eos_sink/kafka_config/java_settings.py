@@ -116,8 +116,9 @@ receive.buffer.bytes | translated librdkafka=socket.receive.buffer.bytes instead
     (the system's) becomes 0, which is librdkafka's default.
 reconnect.backoff.max.ms | same clamped | librdkafka's default is 10000.
 reconnect.backoff.ms | same clamped | 100 by default, 10 for the driver's own clients.
-request.timeout.ms | same instead=0:1 clamped | For produce requests; socket.timeout.ms is for all
-    others.
+request.timeout.ms | same instead=0:1 clamped | The brokers' limit, not the client's: how long they
+    wait for the replicas of a produce request. The client's limits are socket.timeout.ms for each
+    request and delivery.timeout.ms for a record.
 retries | same takes=0*[1-9]\d* | 1 to 2147483647, as for every idempotent producer.
 retry.backoff.max.ms retry.backoff.ms | same instead=0:1 clamped
 sasl.client.callback.handler.class | refused accepts= | No Java class can run here. The class of
