@@ -130,7 +130,8 @@ OPTIONS = (
     Option(
         "eos.step.timeout.ms",
         "120000",
-        "Time in ms that one step of the driver (recover, vote, decide, settle, abort) may take.",
+        "Time in ms that the driver may take for one plan with its recovery, for one commit (vote, "
+        "decide and settle together), or for one abort; and a task for each of its steps.",
     ),
     Option(
         "eos.native",
@@ -237,7 +238,7 @@ class SinkOptions:
         topic: topic for every row, or None for the column `topic`.
         cluster: how its clients reach Kafka; may contain secrets, which its repr leaves out.
         transaction_timeout_ms: timeout of a task's transaction, milliseconds.
-        step_timeout: limit for one step of the driver, seconds.
+        step_timeout: limit for one plan, commit or abort of the driver, seconds.
         origin: what the query was started with, without secrets.
         timestamp_column: the column with the records' timestamps, or None.
         destinations: the only topics and partitions that rows may go to, or None.

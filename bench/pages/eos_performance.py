@@ -124,12 +124,13 @@ def spark(results: Results) -> Iterator[str]:
     )
     yield ""
     yield from table(
-        ["trigger", "output partitions", "sink", "addBatch", "visible after"],
+        ["trigger", "output partitions", "sink", "batches", "addBatch", "visible after"],
         [
             [
                 _interval(each.labels["trigger_ms"]) if each.labels["trigger_ms"] else "at once",
                 str(each.labels["partitions"]),
                 str(each.labels["sink"]),
+                str(found.one("addBatch", **each.labels).spread.n),
                 spread_text(found.one("addBatch", **each.labels).spread),
                 spread_text(each.spread),
             ]

@@ -20,7 +20,7 @@ TITLES = {
     "kafka": "Spark's own Kafka sink",
     _FLOOR: "a Python sink that drops its rows",
     "kafka-eos": "kafka-eos",
-    "linger.ms 0": "kafka-eos, `kafka.linger.ms` 0",
+    "linger.ms 0": "kafka-eos, `kafka.linger.ms` 0 (ignored)",
     "not inline": "kafka-eos, `eos.inline.bytes` 0",
 }
 

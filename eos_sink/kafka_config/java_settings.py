@@ -104,7 +104,8 @@ metadata.recovery.rebootstrap.trigger.ms | same takes=0*[1-9]\d{2,} clamped | 10
 metric.reporters | ignored accepts= | It concerns the JVM's metrics; librdkafka's statistics take
     their place.
 partitioner.adaptive.partitioning.enable partitioner.availability.timeout.ms | ignored | Rows
-    without a key are spread at random by librdkafka; rows with one go where Java puts them.
+    without a key stay with one partition for some milliseconds (10 by default), as with Java;
+    rows with one go where Java puts them.
 partitioner.class | refused
     accepts=|org\.apache\.kafka\.clients\.producer\.internals\.defaultpartitioner | Rows would go
     to other partitions than this class puts them in. Compute the column partition instead, or
