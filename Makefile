@@ -102,7 +102,7 @@ guards: $(VENV)/.setup-dev kafka ## Remove each guard of the protocol; a test mu
 	@nice $(BIN)/python -m proof.guards
 
 # ROUNDS=3 for fewer rounds; `python -m bench.sinks --help` lists shapes and peers.
-# `python -m bench.publish` writes the results into docs/bench.md.
+# `python -m bench.publish` writes the results into docs/performance.md.
 .PHONY: bench
 bench: $(VENV)/.setup-dev kafka ## Compare with Spark's own sink, with rows of 100 bytes
 	@$(BIN)/python -m bench.sinks $(if $(ROUNDS),--rounds $(ROUNDS))
@@ -112,12 +112,12 @@ bench-full: $(VENV)/.setup-dev kafka ## Compare with Spark's own sink and Flink,
 	@$(BIN)/python -m bench.sinks --full $(if $(ROUNDS),--rounds $(ROUNDS))
 
 .PHONY: bench-small
-bench-small: $(VENV)/.setup-dev kafka ## Measure batches with few rows; writes docs/bench.md
+bench-small: $(VENV)/.setup-dev kafka ## Measure batches with few rows; writes docs/performance.md
 	@$(BIN)/python -m bench.small_batches
 	@$(BIN)/python -m bench.publish targets 'small batches' sockets
 
 .PHONY: bench-scale
-bench-scale: $(VENV)/.setup-dev kafka ## Measure the driver's steps by number of tasks; writes docs/scale.md
+bench-scale: $(VENV)/.setup-dev kafka ## Measure the driver's steps by number of tasks; writes docs/performance.md
 	@$(BIN)/python -m bench.settle
 	@$(BIN)/python -m bench.requests
 	@$(BIN)/python -m bench.publish settling formulas inline 'what follows'

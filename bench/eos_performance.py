@@ -4,7 +4,7 @@
 
 `loops` plays plain client loops, with librdkafka and with two Java clients; `spark` the same
 through Spark's own Kafka source, into `kafka-eos` and into Spark's own sink. A round of each takes
-less than four minutes. `python -m bench.publish` brings the results to docs/eos-performance.md.
+less than four minutes. `python -m bench.publish` brings the results to docs/performance.md.
 """
 
 from __future__ import annotations

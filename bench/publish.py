@@ -1,4 +1,4 @@
-"""Writes results into the pages of docs/, between their marks, and draws the plots in docs/bench/.
+"""Writes results into their pages, between marks, and draws the plots in docs/bench/.
 
     python -m bench.publish [NAME ...]
 
@@ -13,14 +13,14 @@ from pathlib import Path
 
 from bench import RESULTS
 from bench.pages import eos_performance, scale, sinks, small_batches, source_offsets
+from bench.pages.cost import COST
 from bench.pages.memory import MEMORY
 from bench.pages.publication import Publication, Results
 from bench.result import Result
 from eos_sink_lab.testing.waiting import to_stderr
 
 ROOT = Path(__file__).parent.parent
-DOCS = ROOT / "docs"
-PLOTS = DOCS / "bench"
+PLOTS = ROOT / "docs" / "bench"
 
 # A benchmark that has something to publish is named here.
 PUBLICATIONS: tuple[Publication, ...] = (
@@ -34,6 +34,7 @@ PUBLICATIONS: tuple[Publication, ...] = (
     source_offsets.PUBLICATION,
     *eos_performance.PUBLICATIONS,
     MEMORY,
+    COST,
 )
 
 
@@ -48,12 +49,12 @@ def main() -> int:
         results = results_of(publication)
         if not results or (names and publication.name not in names):
             continue
-        page = DOCS / publication.page
+        page = ROOT / publication.page
         page.write_text(publication.written_into(page.read_text(), results))
         for file, draw in publication.plots.items():
             PLOTS.mkdir(exist_ok=True)
             (PLOTS / file).write_text(f"{draw(results)}\n")
-        to_stderr(f"{publication.name}: docs/{publication.page}")
+        to_stderr(f"{publication.name}: {publication.page}")
     return 0
 
 

@@ -5,7 +5,7 @@
 A turn is a query of some batches, the first of which only warm up; a round is a turn of every
 peer, in an order that changes from round to round. All peers write the same rows to one broker on
 this machine with acks all and the shape's linger, batch size and compression. Writes
-bench/results/sinks.json and prints tables; `python -m bench.publish` puts it into docs/bench.md.
+bench/results/sinks.json and prints tables; `python -m bench.publish` puts it into the pages.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ A turn is a query of some batches, the first of which only warm up; a round is a
 in an order that changes from round to round, with 2 tasks and with 200. All write to one broker on
 this machine, in one Spark session that uses Unix domain sockets; a second session, for one round of
 200 tasks, uses TCP as Spark does by default. Writes bench/results/small-batches.json and prints
-tables; `python -m bench.publish` puts them into docs/bench.md.
+tables; `python -m bench.publish` puts them into docs/performance.md.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ A turn is a query that reads a topic in batches of 1,000 rows and 2 tasks, the f
 warm up; it writes all rows, or filters all of them out. A round is a turn of each, in an order that
 changes from round to round. Source and target are on one broker on this machine. Writes
 bench/results/source-offsets.json and prints a table; `python -m bench.publish` puts it into
-docs/bench.md.
+bench/results/README.md.
 """
 
 from __future__ import annotations

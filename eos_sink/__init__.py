@@ -154,7 +154,7 @@ def status(
 
     Returns:
         A value with attributes, a table when it is printed or shown in Jupyter
-        (docs/notebooks.md).
+        (docs/status.md#in-a-notebook).
 
     Raises:
         ConfigurationError: the query has another sink, ended before Spark had planned it, or its

@@ -143,8 +143,8 @@ OPTIONS = (
         PROVIDER,
         None,
         "Makes the tokens of OAUTHBEARER: `msk`, `azure` or `gcp` ([managed "
-        "clusters](managed-clusters.md)), or `module:function`, a function without arguments that "
-        "returns a token and its expiry.",
+        "clusters](connect.md#managed-clusters)), or `module:function`, a function without "
+        "arguments that returns a token and its expiry.",
     ),
     Option(
         "eos.metrics.log",

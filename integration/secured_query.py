@@ -1,4 +1,4 @@
-"""A query of minispark on a secured cluster, permitted exactly what docs/security.md lists."""
+"""A query of minispark on a secured cluster, permitted exactly what docs/connect.md lists."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from integration.query import Query
 from tests.kafka_acls_command import parse_kafka_acls, run_kafka_acls
 from tests.snippets import ROOT, snippets_of
 
-PAGE = ROOT / "docs" / "security.md"
+PAGE = ROOT / "docs" / "connect.md"
 ANNS_WORD = 'ann\'s "word" \\'
 """Ann is known from the start of the cluster, as PLAIN wants it."""
 

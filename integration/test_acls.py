@@ -1,4 +1,4 @@
-"""The permissions of docs/security.md are enough, and each of them is missed by name."""
+"""The permissions of docs/connect.md are enough, and each of them is missed by name."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.snippets import ROOT, snippets_of
 SOON_S = 20
 # Kafka's default of group.max.session.timeout.ms.
 KAFKAS_SESSION_MS = 1_800_000
-# The order of docs/security.md; a test says so if it changes.
+# The order of docs/connect.md; a test says so if it changes.
 WRITE, READ, TRANSACTIONS, GROUP, LOG_READ, LOG_WRITE, LOG_CREATE = range(7)
 EACH = ["Write", "Read", "ids", "group", "log-Read", "log-Write", "log-Create"]
 
@@ -382,7 +382,7 @@ def test_a_read_only_operator_needs_few_permissions_and_sees_what_is_missing(
     }
 
 
-_TEXTS = [snippet.text for snippet in snippets_of(ROOT / "docs" / "kafka-settings.md")]
+_TEXTS = [snippet.text for snippet in snippets_of(ROOT / "docs" / "connect.md")]
 _SCRAM = next(text for text in _TEXTS if "SCRAM" in text)
 # "PLAIN and SCRAM-SHA-256 are written alike."
 _PLAIN = _SCRAM.replace("SCRAM-SHA-512", "PLAIN").replace("scram.Scram", "plain.Plain")

@@ -1,6 +1,6 @@
 """Guards that lie in how the real clients are set: each test fails when one line is taken away.
 
-`make guards` takes the lines away, docs/guards.md has the result.
+`make guards` takes the lines away, docs/internals/guards.md has the result.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What Kafka's proposals and its article on exactly once promise, as the sink keeps it.
 
-docs/kips.md names these tests beside what they show.
+docs/internals/kips.md names these tests beside what they show.
 """
 
 from __future__ import annotations

@@ -71,13 +71,13 @@ spark.stop()
 
 @pytest.fixture(scope="module")
 def redaction() -> str:
-    """The setting that docs/security.md and conf/spark-defaults.conf give."""
+    """The setting that docs/connect.md and conf/spark-defaults.conf give."""
     (found,) = [
         {entry.value for entry in read_properties(text) if entry.name == REDACTION}
         for text in [(ROOT / "conf" / "spark-defaults.conf").read_text()]
     ]
     (value,) = found
-    assert f"{REDACTION} {value}" in (ROOT / "docs" / "security.md").read_text()
+    assert f"{REDACTION} {value}" in (ROOT / "docs" / "connect.md").read_text()
     return value
 
 
@@ -210,7 +210,7 @@ def test_no_secret_is_left_anywhere(
 def test_without_the_setting_spark_writes_a_key_into_its_event_log(
     secured: KafkaCluster, spark_classes: Path, tmp_path: Path
 ) -> None:
-    """What docs/security.md warns of; if Spark mends it, the page can be shorter."""
+    """What docs/connect.md warns of; if Spark mends it, the page can be shorter."""
     assert os.environ[CLASSES_VARIABLE] == str(spark_classes)
     job = Job(secured, tmp_path)
     job.run({})

@@ -146,8 +146,9 @@ def test_a_broker_that_comes_back_is_seen_again() -> None:
 def test_the_commands_of_the_page_run(kafka: KafkaCluster, run: MakeRun) -> None:
     topic = new_topic(kafka, "watched")
     run(kafka, topic=topic, eos_id=topic).write(value=["a"])
-    page = snippets_of(ROOT / "docs" / "watch.md")
-    commands = [each for s in page if s.language == "sh" for each in s.commands]
+    page = snippets_of(ROOT / "docs" / "status.md")
+    of_the_page = [each for s in page if s.language == "sh" for each in s.commands]
+    commands = [each for each in of_the_page if each.startswith("eos-sink watch ")]
     assert len(commands) == 4
     for each in commands:
         words = each.replace("localhost:9092", kafka.bootstrap_servers).split()[1:]

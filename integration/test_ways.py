@@ -1,4 +1,4 @@
-"""The ways in to the sink: docs/ways.md."""
+"""The ways in to the sink: docs/deployment.md."""
 
 from __future__ import annotations
 

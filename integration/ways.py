@@ -1,4 +1,4 @@
-"""Does what a section of docs/ways.md tells: its files are written, its commands run in a shell."""
+"""Does what a section of docs/deployment.md tells: writes its files, runs its commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eos_sink_lab.testing import KafkaCluster
 from integration.pages import WAIT, adapted, run
 from tests.snippets import ROOT, Snippet, snippets_of
 
-_PAGE = ROOT / "docs" / "ways.md"
+_PAGE = ROOT / "docs" / "deployment.md"
 _PATIENCE_S = 400
 
 

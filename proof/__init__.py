@@ -1,1 +1,1 @@
-"""How the sink is proved: model, guards, chaos, and each supported version. See docs/proof.md."""
+"""How the sink is proved: model, guards, chaos, each supported version. See docs/internals."""

@@ -13,7 +13,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(
     [
         *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
-        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        ROOT / "bench" / "results" / "README.md",
     ],
     key=str,
 )

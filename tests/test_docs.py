@@ -68,7 +68,7 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
             # integration/test_operate.py runs those of docs/status.md, test_runbook.py the others.
             assert cli.parser().parse_args(words[1:]).command == words[1], command
         elif words[:2] == ["eos-sink", "watch"]:
-            # integration/test_watch.py runs those of docs/watch.md.
+            # integration/test_watch.py runs those of docs/status.md#watch.
             assert cli.parser().parse_args(words[1:]).interval, command
         elif words[:2] == ["eos-sink", "verify"]:
             # integration/test_verify.py runs those of docs/verify.md.
@@ -79,7 +79,7 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
         elif words[0] in {"kafka-acls", "kafka-topics"}:
             # integration/test_acls.py runs a query with nothing else than these.
             assert words[0] == "kafka-topics" or parse_kafka_acls(command)[1], command
-        elif snippet.page.name == "ways.md":
+        elif snippet.page.name == "deployment.md":
             # integration/test_ways.py follows its sections.
             assert section_of(snippet) in (ROOT / "integration" / "test_ways.py").read_text()
         elif words[0] == "spark-submit" and "doctor" in words:
@@ -128,9 +128,8 @@ def test_the_table_of_kafka_settings_is_the_code_s() -> None:
     "snippet",
     [
         snippet
-        for page in ("kafka-settings.md", "managed-clusters.md")
-        for snippet in snippets_of(ROOT / "docs" / page)
-        if snippet.language == "properties"
+        for snippet in snippets_of(ROOT / "docs" / "connect.md")
+        if snippet.language == "properties" and not snippet.text.startswith("spark.")
     ],
     ids=place,
 )
@@ -143,7 +142,7 @@ def test_each_example_of_kafka_settings_is_accepted(snippet: Snippet) -> None:
 def test_the_permissions_are_the_code_s() -> None:
     commands = [
         parse_kafka_acls(command)
-        for snippet in snippets_of(ROOT / "docs" / "security.md")
+        for snippet in snippets_of(ROOT / "docs" / "connect.md")
         for command in snippet.commands
         if command.startswith("kafka-acls")
     ]
@@ -238,8 +237,9 @@ def test_each_link_leads_somewhere(page: Path) -> None:
 
 def test_each_page_is_in_the_index() -> None:
     index = (ROOT / "docs" / "README.md").read_text()
-    for page in (ROOT / "docs").glob("*.md"):
-        assert page.name == "README.md" or f"({page.name})" in index, page.name
+    for page in (ROOT / "docs").rglob("*.md"):
+        name = page.relative_to(ROOT / "docs").as_posix()
+        assert name == "README.md" or f"({name})" in index, name
 
 
 def test_the_runbook_names_each_alert_beside_the_section_that_it_leads_to() -> None:

@@ -28,6 +28,7 @@ _PLACES = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "proof/spec/README.md": "model.md",
+    "bench/results/README.md": "measurements.md",
 }
 _LINK = re.compile(r"(?<=\]\()(?!https?://|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
 _FENCE = re.compile(r"^(?:```.*?^```|~~~.*?^~~~)$", re.MULTILINE | re.DOTALL)
@@ -35,7 +36,8 @@ _FENCE = re.compile(r"^(?:```.*?^```|~~~.*?^~~~)$", re.MULTILINE | re.DOTALL)
 
 def pages() -> dict[str, str]:
     """Each page of the site: its file in the tree, and its place in the site."""
-    own = {f"docs/{page.name}": page.name for page in sorted((ROOT / "docs").glob("*.md"))}
+    files = sorted((ROOT / "docs").rglob("*.md"))
+    own = {page.relative_to(ROOT).as_posix(): page.name for page in files}
     return {**own, **_PLACES}
 
 

@@ -1,4 +1,4 @@
-"""The tables about loops and Spark in docs/eos-performance.md."""
+"""The tables about loops and Spark in bench/results/README.md."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import matplotlib as mpl
 from matplotlib import pyplot as plt
 
 from bench.pages.publication import (
+    RESULTS_PAGE,
     Publication,
     Results,
     measured_on,
@@ -212,9 +213,8 @@ def _interval(ms: Label) -> str:
     return f"{float(ms) / 1000:g} s" if float(ms) >= 1000 else f"{float(ms):g} ms"
 
 
-PAGE = "eos-performance.md"
 PUBLICATIONS = (
-    Publication("loops", PAGE, (LOOPS,), loops, {"eos-loops.svg": draw_loops}),
-    Publication("visible", PAGE, (LOOPS,), visible),
-    Publication("spark", PAGE, (SPARK,), spark),
+    Publication("loops", RESULTS_PAGE, (LOOPS,), loops, {"eos-loops.svg": draw_loops}),
+    Publication("visible", RESULTS_PAGE, (LOOPS,), visible),
+    Publication("spark", RESULTS_PAGE, (SPARK,), spark),
 )

@@ -1,10 +1,10 @@
-"""docs/memory.md: what a task's worker takes, by rows and behind a slow broker."""
+"""Memory: what a task's worker takes, by rows and behind a slow broker."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.pages.publication import Publication, Results, measured_on, table
+from bench.pages.publication import RESULTS_PAGE, Publication, Results, measured_on, table
 from bench.result import Result
 
 _MB = 2**20
@@ -33,4 +33,4 @@ def _rows(result: Result, *, slow: bool) -> Iterator[tuple[str, ...]]:
         yield f"{rows:,}", f"{size:,}", str(bound), *told
 
 
-MEMORY = Publication("memory", "memory.md", ("memory",), lines)
+MEMORY = Publication("memory", RESULTS_PAGE, ("memory",), lines)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from bench.result import Result, Spread
 
+PERFORMANCE_PAGE, RESULTS_PAGE = "docs/performance.md", "bench/results/README.md"
+
 Results = Mapping[str, Result]
 """By name."""
 
@@ -17,7 +19,7 @@ class Publication:
 
     Attributes:
         name: of the marks.
-        page: a file of docs/, such as "bench.md".
+        page: a file, from the root of the repository.
         of: the results that it is about; it is left as it is while none of them is there.
         lines: the Markdown from those results that are there.
         plots: file names in docs/bench/ and what draws each, as SVG.

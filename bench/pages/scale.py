@@ -1,4 +1,4 @@
-"""The tables of docs/scale.md: settling by the number of tasks, formulas, conclusions."""
+"""The tables about scale: settling by the number of tasks, formulas, conclusions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ import matplotlib as mpl
 from matplotlib import pyplot as plt
 
 from bench import scale
-from bench.pages.publication import Publication, Results, measured_on, number, spread_text, table
+from bench.pages.publication import (
+    PERFORMANCE_PAGE,
+    RESULTS_PAGE,
+    Publication,
+    Results,
+    measured_on,
+    number,
+    spread_text,
+    table,
+)
 from bench.requests import PARTITIONS
 from bench.result import Result, spread
 from bench.scale import Fit, fit, medians
@@ -203,8 +212,7 @@ def _middle(found: Result, what: str, **labels: int) -> str:
     return number(found.one(what, **labels).spread.median)
 
 
-_ON = "scale.md"
-SETTLING = Publication("settling", _ON, (SETTLE,), settling, {"settling.svg": plot})
-FORMULAS = Publication("formulas", _ON, (SETTLE, REQUESTS), formulas)
-INLINE = Publication("inline", _ON, (REQUESTS,), inline)
-FOLLOWS = Publication("what follows", _ON, (SETTLE, REQUESTS), follows)
+SETTLING = Publication("settling", RESULTS_PAGE, (SETTLE,), settling, {"settling.svg": plot})
+FORMULAS = Publication("formulas", RESULTS_PAGE, (SETTLE, REQUESTS), formulas)
+INLINE = Publication("inline", RESULTS_PAGE, (REQUESTS,), inline)
+FOLLOWS = Publication("what follows", PERFORMANCE_PAGE, (SETTLE, REQUESTS), follows)

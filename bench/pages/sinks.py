@@ -10,6 +10,7 @@ from matplotlib import pyplot as plt
 
 from bench.floor import FORMAT as FLOOR
 from bench.pages.publication import (
+    RESULTS_PAGE,
     Publication,
     Results,
     measured_on,
@@ -84,7 +85,7 @@ def lines(results: Results) -> Iterator[str]:
     yield "### Throughput"
     yield ""
     yield from _throughput(result)
-    yield "![Rows per second against Spark's own sink, by shape](bench/sinks-ratio.svg)"
+    yield "![Rows per second against Spark's own sink, by shape](../../docs/bench/sinks-ratio.svg)"
     yield ""
     yield "### CPU seconds"
     yield ""
@@ -176,5 +177,5 @@ def ratio_plot(results: Results) -> str:
         return render_svg(figure)
 
 
-TARGETS = Publication("targets", "bench.md", (_NAME, NAME), targets)
-SINKS = Publication("sinks", "bench.md", (_NAME,), lines, {"sinks-ratio.svg": ratio_plot})
+TARGETS = Publication("targets", RESULTS_PAGE, (_NAME, NAME), targets)
+SINKS = Publication("sinks", RESULTS_PAGE, (_NAME,), lines, {"sinks-ratio.svg": ratio_plot})

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.pages.publication import (
+    PERFORMANCE_PAGE,
+    RESULTS_PAGE,
     Publication,
     Results,
     measured_on,
@@ -99,6 +101,6 @@ def _times(result: Result, peer: str, tasks: int, sockets: bool = True) -> Serie
 
 
 PUBLICATIONS = (
-    Publication("small batches", "bench.md", (NAME,), lines),
-    Publication("sockets", "bench.md", (NAME,), over_tcp),
+    Publication("small batches", RESULTS_PAGE, (NAME,), lines),
+    Publication("sockets", PERFORMANCE_PAGE, (NAME,), over_tcp),
 )

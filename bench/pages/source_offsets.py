@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.pages.publication import (
+    RESULTS_PAGE,
     Publication,
     Results,
     measured_on,
@@ -51,4 +52,4 @@ def _rows(result: Result) -> Iterator[tuple[str, ...]]:
         )
 
 
-PUBLICATION = Publication("source offsets", "bench.md", (NAME,), lines)
+PUBLICATION = Publication("source offsets", RESULTS_PAGE, (NAME,), lines)

@@ -178,7 +178,7 @@ _RESOURCES = {
     _E.CLUSTER_AUTHORIZATION_FAILED: Resource.CLUSTER,
 }
 _REMEDIES = {
-    Meaning.DENIED: "Grant what docs/security.md lists, then start the query again.",
+    Meaning.DENIED: "Grant what docs/connect.md lists, then start the query again.",
     Meaning.LOGIN_REFUSED: "Correct the login (kafka.sasl.*, kafka.ssl.*), then start the query "
     "again.",
     Meaning.MISSING: "Create the topic, then start the query again.",

@@ -1,4 +1,4 @@
-"""The permissions that a query needs, in the terms of `kafka-acls`; docs/security.md lists them."""
+"""The permissions that a query needs, in the terms of `kafka-acls`; docs/connect.md lists them."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ _TO_READERS = (
 )
 _TO_KAFKA = (
     "The sink needs more Kafka permissions than Spark's, and eos-sink in the Python of driver and "
-    "executors: docs/security.md, docs/get-started.md."
+    "executors: docs/connect.md, docs/get-started.md."
 )
 _TO_BATCHES = (
     "A batch that is written again is in the topic twice, as with Spark's sink, unless txnAppId "
@@ -66,7 +66,7 @@ _TO_BATCHES = (
 )
 _TO_SESSIONS = (
     "Settings spark.datasource.kafka-eos.* are defaults of options only where "
-    "eos_sink.register(spark) is called: docs/ways.md."
+    "eos_sink.register(spark) is called: docs/deployment.md."
 )
 _TO_FOREACH_BATCH = (
     "In foreachBatch each write is exactly once by itself; several frames to one topic need "

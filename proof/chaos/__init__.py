@@ -1,1 +1,1 @@
-"""Runs a query under all faults, from a seed: `make chaos`. See docs/chaos.md."""
+"""Runs a query under all faults, from a seed: `make chaos`. See docs/internals/chaos.md."""

@@ -1,4 +1,4 @@
-"""`make chaos`: see docs/chaos.md."""
+"""`make chaos`: see docs/internals/chaos.md."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ _TOLD = ("fed", "lost", "doubled", "foreign", "out_of_order", "withdrawn", "held
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m proof.chaos", description="See docs/chaos.md.")
+    parser = argparse.ArgumentParser(
+        prog="python -m proof.chaos", description="See docs/internals/chaos.md."
+    )
     parser.add_argument("--hours", type=float, help="of faults; a few minutes by default")
     parser.add_argument("--seed", type=int, help="drawn if not given")
     parser.add_argument("--rate", type=int, default=400, help="rows a second")

@@ -1,4 +1,4 @@
-"""Writes the figures of a run into docs/chaos.md, between two marks, and its plots beside it.
+"""Writes the figures of a run into docs/internals/chaos.md, and its plots beside it.
 
 python -m proof.chaos.publish chaos-report/report.json
 """
@@ -18,7 +18,7 @@ from proof.chaos.kinds import Input
 
 Figures = dict[str, Any]
 
-_PAGE = Path(__file__).parents[2] / "docs" / "chaos.md"
+_PAGE = Path(__file__).parents[2] / "docs" / "internals" / "chaos.md"
 _MARKS = {
     Input.FILES: ("<!-- figures: python -m proof.chaos.publish -->", "<!-- end of figures -->"),
     Input.TOPIC: (

@@ -2,7 +2,8 @@
 
     python -m proof.guards [--jobs N] [--page] [PART OF A NAME...]
 
-Without a name all of them, and the results go to docs/guards.md. Exit code 1: one went unnoticed.
+Without a name all of them, and the results go to docs/internals/guards.md. Exit code 1: one went
+unnoticed.
 `--page` makes that page from the last results, for instance after `make spec`.
 """
 
@@ -27,7 +28,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m proof.guards",
         description="Removes the guards one at a time and checks that a test fails each time. "
-        "Without a name all of them, and the results go to docs/guards.md.",
+        "Without a name all of them, and the results go to docs/internals/guards.md.",
         epilog="Exit code 1: one went unnoticed.",
     )
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""The results as tables of docs/guards.md, and as a JSON file from which the page is made."""
+"""The results as tables of docs/internals/guards.md, and as the JSON file behind the page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proof.guards.table import CHAPTERS
 from proof.guards.trial import ROOT, Outcome, Verdict
 
 KEPT = ROOT / "build" / "guards.json"
-PAGE = ROOT / "docs" / "guards.md"
+PAGE = ROOT / "docs" / "internals" / "guards.md"
 BEGIN, END = "<!-- made by make guards: begin -->\n", "<!-- made by make guards: end -->\n"
 _LONGEST = 150
 _HEAD = (

@@ -1,1 +1,1 @@
-"""Tests the installed sink with each supported Spark, Kafka and Python: docs/matrix.md."""
+"""Tests the installed sink with each supported Spark, Kafka and Python: docs/compatibility.md."""

@@ -1,4 +1,4 @@
-"""`make matrix`: see docs/matrix.md."""
+"""`make matrix`: see docs/compatibility.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from proof.matrix.run import run_cells
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m proof.matrix", description="See docs/matrix.md."
+        prog="python -m proof.matrix", description="See docs/compatibility.md."
     )
     parser.add_argument("--cell", default="*", help="such as 4.3.0-*, or one cell's name")
     parser.add_argument("--wheel", type=Path, help="of the sink; built from this tree by default")

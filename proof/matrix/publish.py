@@ -1,4 +1,4 @@
-"""Writes the outcomes of a run into docs/matrix.md, between two marks, and docs/matrix.json.
+"""Writes the outcomes of a run into docs/compatibility.md, between two marks, and docs/matrix.json.
 
 python -m proof.matrix.publish matrix-report
 """
@@ -15,7 +15,7 @@ from proof.matrix.cells import ALL, KAFKAS, Cell
 from proof.matrix.outcome import Outcome, Verdict, read_all
 
 _DOCS = Path(__file__).parents[2] / "docs"
-PAGE, DATA = _DOCS / "matrix.md", _DOCS / "matrix.json"
+PAGE, DATA = _DOCS / "compatibility.md", _DOCS / "matrix.json"
 _BEGIN, _END = "<!-- outcomes: python -m proof.matrix.publish -->", "<!-- end of outcomes -->"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from bench.pages.publication import Publication, Results, number, spread_text, table
-from bench.publish import DOCS, PLOTS, PUBLICATIONS, results_of
+from bench.publish import PLOTS, PUBLICATIONS, ROOT, results_of
 from bench.result import Result, Spread
 
 NOTHING = Result("x", "2026-01-31T12:00Z", {}, {})
@@ -19,14 +19,14 @@ def name(publication: Publication) -> str:
 
 @pytest.mark.parametrize("publication", PUBLICATIONS, ids=name)
 def test_a_page_says_what_the_results_say(publication: Publication) -> None:
-    page = (DOCS / publication.page).read_text()
+    page = (ROOT / publication.page).read_text()
     results = results_of(publication)
     if not results:
         pytest.skip(f"bench/results has none of {publication.of}")
     assert publication.written_into(page, results) == page, "python -m bench.publish"
     for file in publication.plots:
         assert (PLOTS / file).exists()
-        assert f"(bench/{file})" in page
+        assert f"bench/{file})" in page
 
 
 def test_what_is_written_stands_between_the_marks() -> None:

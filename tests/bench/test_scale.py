@@ -1,4 +1,4 @@
-"""The formulas of docs/scale.md, and that what they say of names and records is so."""
+"""The formulas of docs/performance.md, and that what they say of names and records is so."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Guards that no other story needs: each test here fails when one line of the sink is taken away.
 
-`make guards` takes the lines away, docs/guards.md has the result.
+`make guards` takes the lines away, docs/internals/guards.md has the result.
 """
 
 from __future__ import annotations

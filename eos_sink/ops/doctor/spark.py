@@ -267,8 +267,8 @@ def _check_python(here: Python, python: Python, where: str) -> Problems:
             f"eos-sink is not in {python.executable} of {where}",
             "Every task fails with a ModuleNotFoundError.",
             install,
-            "Or name the Python that has it: --conf spark.pyspark.python=PATH (docs/ways.md has "
-            "more ways).",
+            "Or name the Python that has it: --conf spark.pyspark.python=PATH (docs/deployment.md "
+            "has more ways).",
         )
         return
     for each in check_clients(python):
