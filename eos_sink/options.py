@@ -48,7 +48,9 @@ class Option:
 OPTIONS = (
     Option("kafka.bootstrap.servers", None, "Brokers to connect to, `host:port,...`. Required."),
     Option(
-        "topic", None, "Topic for every row; overrides the column `topic`. One of both is needed."
+        "topic",
+        None,
+        "Topic for every row; overrides the column `topic`. One of the two is needed.",
     ),
     Option(
         "txnAppId",
@@ -88,7 +90,7 @@ OPTIONS = (
         "eos.destinations",
         None,
         "The only topics, or partitions of them, that the query may write: `payments, audit:0-3`. "
-        "They are looked at before the start, and a row for anything else is an error.",
+        "They are checked at the start, and a row for anything else is an error.",
     ),
     Option(
         "eos.dead.letter.topic",
@@ -119,7 +121,8 @@ OPTIONS = (
     Option(
         "eos.log.replication.factor",
         "3",
-        "Replication factor of the decision log when it is made; fewer brokers: their number.",
+        "Replication factor of the decision log if the sink creates it, but at most the number of "
+        "brokers.",
     ),
     Option(
         "eos.transaction.timeout.ms",

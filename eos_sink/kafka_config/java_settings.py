@@ -98,7 +98,7 @@ max.request.size | translated librdkafka=message.max.bytes | librdkafka's defaul
     instead of 1048576.
 metadata.max.age.ms | translated librdkafka=topic.metadata.refresh.interval.ms instead=0:1 clamped
     | At most 715827 is used. librdkafka's setting of this name is another thing.
-metadata.max.idle.ms | ignored | librdkafka keeps what it has been asked for.
+metadata.max.idle.ms | ignored | librdkafka keeps what it knows of the topics that it writes to.
 metadata.recovery.rebootstrap.trigger.ms | same takes=0*[1-9]\d{2,} clamped | 100 at least: with
     0 or 1 librdkafka starts again before it has connected.
 metric.reporters | ignored accepts= | It concerns the JVM's metrics; librdkafka's statistics take
@@ -136,8 +136,8 @@ sasl.login.callback.handler.class | refused
     those of Amazon, Google and Microsoft's samples, which are translated.
 sasl.login.class security.providers ssl.provider | refused accepts= | No Java class can run here.
     Remove the option.
-sasl.login.connect.timeout.ms sasl.login.read.timeout.ms | ignored | The clients have bounds of
-    their own.
+sasl.login.connect.timeout.ms sasl.login.read.timeout.ms | ignored | The clients have their
+    own limits.
 sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
     sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
     sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms | ignored | librdkafka asks for a
