@@ -15,6 +15,7 @@ from bench import RESULTS
 from bench.pages import eos_performance, scale, sinks, small_batches, source_offsets
 from bench.pages.cost import COST
 from bench.pages.memory import MEMORY
+from bench.pages.price import PRICE
 from bench.pages.publication import Publication, Results
 from bench.result import Result
 from eos_sink_lab.testing.waiting import to_stderr
@@ -35,6 +36,7 @@ PUBLICATIONS: tuple[Publication, ...] = (
     *eos_performance.PUBLICATIONS,
     MEMORY,
     COST,
+    PRICE,
 )
 
 

@@ -6,9 +6,14 @@ import re
 import subprocess
 from pathlib import Path
 
+import pyspark
+
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.java import spark_environment
+from eos_sink_lab.testing.spark_jars import spark_kafka_jars
 
+# Spark's Kafka source, which a reader's Spark downloads.
+_PACKAGE = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
 _OURS = ("EOS_BOOTSTRAP", "EOS_KAFKA")
 
 # Stands for a user who waits until rows have gone through the query.
@@ -17,7 +22,7 @@ def _rows_went_through(query):
     import time
     until = time.monotonic() + 150
     while not any(p["numInputRows"] for p in query.recentProgress):
-        assert query.isActive and time.monotonic() < until, query.exception()
+        assert query.isActive and time.monotonic() < until, query.exception() or "no rows"
         time.sleep(0.2)
 """
 
@@ -26,7 +31,16 @@ def adapted(text: str, kafka: KafkaCluster, place: Path) -> str:
     text = text.replace("localhost:9092", kafka.bootstrap_servers)
     text = re.sub(r'"(/var/spark|/tmp)/', f'"{place}/', text)
     text = re.sub(r"^query\.lastProgress.*$", "_rows_went_through(query)", text, flags=re.MULTILINE)
+    if re.search(r"--packages|jars\.packages", text):
+        text = text.replace(f"--packages {_PACKAGE}", f"--jars {kafka_jars()}")
+        text = text.replace('"spark.jars.packages", package', f'"spark.jars", "{kafka_jars()}"')
+        assert "packages" not in text, f"it would download another one than {_PACKAGE}"
     return text.replace("query.awaitTermination()", "_rows_went_through(query)\nquery.stop()")
+
+
+def kafka_jars() -> str:
+    """Spark's Kafka source from the cache, for `spark.jars`."""
+    return ",".join(str(jar) for jar in sorted(spark_kafka_jars(print).glob("*.jar")))
 
 
 def run(command: list[str], cwd: Path, timeout_s: float, python: Path, **environ: str) -> str:

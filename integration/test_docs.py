@@ -2,20 +2,22 @@
 
 Blocks that are named as files (`# job.py`) go to spark-submit or to pytest, as their page says.
 The others of a page run one after the other in one process, as in a notebook. Only what belongs to
-a reader's own place is replaced: the address of the brokers, directories, and waiting for ever.
+a reader's own place is replaced: the address of the brokers, directories, waiting for ever, and the
+download of Spark's Kafka source.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
 
 from eos_sink_lab.testing import KafkaCluster
-from integration.messages import received
-from integration.pages import WAIT, adapted, run
+from integration.messages import received, send
+from integration.pages import WAIT, adapted, kafka_jars, run
 from tests.snippets import PAGES, ROOT, Snippet, python_snippets, snippets_of
 
 TIMEOUT_S = 240
@@ -29,7 +31,12 @@ QUICK = ("get-started.md",)
 # What the page takes for granted.
 GIVEN = """
 from pyspark.sql import SparkSession
-spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+spark = (
+    SparkSession.builder.master("local[2]")
+    .config("spark.ui.enabled", "false")
+    .config("spark.jars", "{jars}")
+    .getOrCreate()
+)
 rows = spark.readStream.format("rate").load().selectExpr("CAST(value AS STRING) AS value")
 """
 
@@ -44,6 +51,15 @@ if "query" in globals():
 """
 
 
+# What a query of the documentation reads.
+ROWS = [f'{{"number": {number}, "celsius": {number}}}' for number in range(100)]
+
+
+def sources(text: str) -> list[str]:
+    """The topics that a block reads."""
+    return re.findall(r'"subscribe": "(\w+)"', text)
+
+
 def loose() -> list[list[Snippet]]:
     """The blocks without a file name, by page."""
     pages = ([s for s in python_snippets() if s.page == p and not s.file_name] for p in PAGES)
@@ -52,7 +68,7 @@ def loose() -> list[list[Snippet]]:
 
 def jobs() -> list[Snippet]:
     """The blocks for spark-submit; the same text on two pages is one."""
-    by_text = {s.text: s for s in python_snippets() if s.file_name == "job.py"}
+    by_text = {s.text: s for s in python_snippets() if s.file_name in {"job.py", "sensors.py"}}
     return list(by_text.values())
 
 
@@ -69,15 +85,23 @@ def run_here(command: list[str], cwd: Path) -> None:
 def topics(kafka: KafkaCluster) -> KafkaCluster:
     if not kafka.nodes:
         pytest.skip("the given cluster may have topics of these names")
-    for topic in ("readings", "readings-dead", "numbers"):
+    for topic in ("readings", "readings-dead", "sensors", "payments", "payments-checked"):
         kafka.create_topic(topic, partitions=2)
     return kafka
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("job", jobs(), ids=lambda job: str(job.place))
-def test_a_job_runs_with_spark_submit(topics: KafkaCluster, job: Snippet, tmp_path: Path) -> None:
-    (tmp_path / "job.py").write_text(WAIT + adapted(job.text, topics, tmp_path))
+def test_a_job_runs_with_spark_submit(kafka: KafkaCluster, job: Snippet, tmp_path: Path) -> None:
+    text = adapted(job.text, kafka, tmp_path)
+    # Topics, and with them an identity and a group, that no other job has used.
+    names = {name: f"{name}_{uuid.uuid4().hex[:8]}" for name in ("sensors", "readings")}
+    for name, own in names.items():
+        kafka.create_topic(own, partitions=2)
+        text = text.replace(f'"{name}"', f'"{own}"')
+    for topic in sources(text):
+        send(kafka.bootstrap_servers, topic, *ROWS)
+    (tmp_path / str(job.file_name)).write_text(WAIT + text)
     submit = Path(sys.executable).with_name("spark-submit")
     (command,) = (
         words
@@ -85,8 +109,10 @@ def test_a_job_runs_with_spark_submit(topics: KafkaCluster, job: Snippet, tmp_pa
         for words in map(str.split, snippet.commands if snippet.language == "sh" else [])
         if words[0] == "spark-submit" and words[-1] == job.file_name
     )
-    run_here([str(submit), "--master", "local[2]", *command[1:]], tmp_path)
-    assert received(topics.bootstrap_servers, "readings", 1)[0].startswith('{"timestamp"')
+    words = adapted(" ".join(command[1:]), kafka, tmp_path).split()
+    run_here([str(submit), "--master", "local[2]", *words], tmp_path)
+    (output,) = re.findall(r'"topic"[:,] "(\w+)"', text)
+    assert received(kafka.bootstrap_servers, output, 1)[0].startswith('{"number"')
 
 
 @pytest.mark.parametrize(
@@ -105,12 +131,14 @@ def test_the_blocks_of_a_page_run(
 ) -> None:
     script = tmp_path / "page.py"
     texts = [block.text for block in blocks]
-    needs_spark = any(re.search(r"\b(spark|rows)\b", text) for text in texts)
-    if any("Consumer(" in text for text in texts):
-        fill(topics, "readings")
-    parts = [WAIT, GIVEN if needs_spark else ""]
-    for number, text in enumerate(texts):
-        parts += [adapted(text, topics, tmp_path / str(number)), AFTERWARDS]
+    whole = "\n".join(texts)
+    for topic in ["readings"] * ("Consumer(" in whole) + sources(whole):
+        send(topics.bootstrap_servers, topic, *ROWS)
+    needs_spark = re.search(r"\b(spark|rows)\b", whole) and "SparkSession.builder" not in whole
+    parts = [WAIT, GIVEN.format(jars=kafka_jars() if sources(whole) else "") if needs_spark else ""]
+    for number, (text, after) in enumerate(zip(texts, [*texts[1:], ""], strict=True)):
+        goes_on = "query." in after and "query = " not in after
+        parts += [adapted(text, topics, tmp_path / str(number)), "" if goes_on else AFTERWARDS]
     script.write_text("\n".join(parts))
     run_here([sys.executable, str(script)], ROOT)
 
@@ -122,11 +150,3 @@ def test_a_user_s_own_tests_pass(tmp_path: Path) -> None:
     for block in blocks:
         (tmp_path / str(block.file_name)).write_text(block.text)
     run_here([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], tmp_path)
-
-
-def fill(kafka: KafkaCluster, topic: str) -> None:
-    from confluent_kafka import Producer
-
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
-    producer.produce(topic, b'{"timestamp": 0}')
-    assert producer.flush(30) == 0

@@ -9,6 +9,7 @@ import inspect
 import os
 import pickle
 import re
+import runpy
 import subprocess
 import sys
 import zipfile
@@ -165,6 +166,38 @@ def test_the_metadata_says_what_it_is(metadata: email.message.Message) -> None:
     assert metadata["Requires-Python"] == ">=3.10"
     assert metadata["License"] == "Apache-2.0" or metadata["License-Expression"] == "Apache-2.0"
     assert str(metadata.get_payload()).lstrip().startswith("# eos-sink")
+
+
+def test_the_long_description_has_no_link_that_leads_nowhere_on_pypi(
+    metadata: email.message.Message,
+) -> None:
+    text = str(metadata.get_payload())
+    assert "## How it works" in text
+    assert [link for link in links(text) if not link.startswith(("https://", "#"))] == []
+
+
+def test_a_release_links_to_the_repository_that_it_is_built_from() -> None:
+    setup = runpy.run_path(str(ROOT / "setup.py"))
+    github = {
+        "GITHUB_SERVER_URL": "https://github.com",
+        "GITHUB_REPOSITORY": "a/b",
+        "GITHUB_SHA": "c0ffee",
+    }
+    text = "![A picture](docs/x.svg) of [a page](docs/y.md#z), [another](https://a.b) [here](#c)"
+    assert links(setup["long_description"](text, github)) == [
+        "https://github.com/a/b/raw/c0ffee/docs/x.svg",
+        "https://github.com/a/b/blob/c0ffee/docs/y.md#z",
+        "https://a.b",
+        "#c",
+    ]
+    assert setup["project_urls"](github)["Source"] == "https://github.com/a/b"
+    told = "A picture of a page, [another](https://a.b) [here](#c)"
+    assert setup["long_description"](text, {}) == told
+    assert setup["project_urls"]({}) == {}
+
+
+def links(text: str) -> list[str]:
+    return re.findall(r"\]\(([^)]+)\)", text)
 
 
 def test_the_command_line_is_installed(wheel: Path) -> None:

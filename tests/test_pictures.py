@@ -1,4 +1,4 @@
-"""The pictures of docs/how-it-works.md are those that the stories draw."""
+"""The pictures of docs/how-it-works.md and of the README are those that their scripts draw."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.snippets import ROOT
+from tools import badges, demo_picture
 from tools.pictures import FOLDER, svg
 from tools.stories import STORIES
 
@@ -29,3 +31,33 @@ def test_the_bars_of_a_lane_follow_each_other(name: str) -> None:
     for _, bars in STORIES[name].lanes:
         for before, after in itertools.pairwise(bars):
             assert 0 <= before.start < before.end <= after.start < after.end <= 10
+
+
+def test_the_badges_say_what_the_package_is() -> None:
+    drawn = badges.PICTURE.read_text(encoding="utf-8")
+    assert drawn == badges.svg(), "python -m tools.badges"
+    ElementTree.fromstring(drawn)
+    first = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[2]
+    assert all(value.lower() in first.lower() for value in badges.badges().values())
+
+
+def test_the_picture_of_a_demo_shows_each_run_and_what_is_wrong() -> None:
+    counts = {"expected": 9000, "records": 9000, "lost": 0, "doubled": 0, "out_of_order": 0}
+    ours = {
+        "sink": "format('kafka-eos')",
+        "audit": {"count": counts},
+        "kills": 3,
+        "mid_commit": 1,
+        "zombies": 1,
+    }
+    other = {**ours, "sink": "format('kafka')", "audit": {"count": {**counts, "doubled": 1234}}}
+    drawn = demo_picture.svg({"runs": [ours, other]})
+    texts = [each.text for each in ElementTree.fromstring(drawn).iter() if each.text]
+    assert {"format('kafka-eos')", "format('kafka')", "9,000", "1,234"} <= set(texts)
+    assert drawn.count(demo_picture._BAD) == 1
+
+
+def test_the_readme_shows_a_demo_of_all_rows() -> None:
+    drawn = demo_picture.PICTURE.read_text(encoding="utf-8")
+    assert "336,776 rows" in drawn
+    assert "](docs/demo.svg)" in (ROOT / "README.md").read_text(encoding="utf-8")

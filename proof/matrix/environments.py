@@ -17,6 +17,7 @@ _BUILT = (
     "eos_sink_lab",
     "pyspark_kafka_eos",
     "setup.cfg",
+    "setup.py",
     "pyproject.toml",
     "README.md",
     "LICENSE",

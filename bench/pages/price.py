@@ -1,0 +1,40 @@
+"""What the sink costs, in the few rows of the README."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.pages.publication import Publication, Results, number, table
+from bench.pages.sinks import times_the_rows
+from bench.pages.small_batches import NAME as SMALL
+from bench.pages.small_batches import added_ms
+
+_LARGE = "sinks"
+_SHAPES = {
+    "100 B, keys, defaults": "100 bytes and a key, default settings",
+    "1 KB, keys, defaults": "1 KB and a key, default settings",
+    "100 B, keys": "100 bytes and a key, larger requests",
+    "1 KB, keys": "1 KB and a key, larger requests",
+    "100 B, 3 headers": "100 bytes and three headers, larger requests",
+}
+
+
+def lines(results: Results) -> Iterator[str]:
+    """Throughput by shape, and a small batch, against Spark's own sink."""
+    rows = []
+    if found := results.get(_LARGE):
+        for shape, meaning in _SHAPES.items():
+            if times := times_the_rows(found, shape):
+                rows.append((f"Rows per second: {meaning}", f"{number(times.median)} times"))
+    if (found := results.get(SMALL)) and (added := added_ms(found, 2)):
+        rows.append(("Time of a batch: 1,000 rows in 2 tasks", f"{added[0]:+.0f} ms"))
+    yield from table(("", "against Spark's own sink"), rows)
+    days = sorted({result.date[:10] for result in results.values()})
+    cores = sorted({str(result.machine["cores"]) for result in results.values()})
+    yield (
+        f"Medians of {' and '.join(days)}, with {' and '.join(cores)} cores for everything, the "
+        "broker included."
+    )
+
+
+PRICE = Publication("price", "README.md", (_LARGE, SMALL), lines)
