@@ -51,6 +51,10 @@ if "query" in globals():
 """
 
 
+TOPICS = (
+    *("sensors", "readings", "readings-dead", "numbers"),
+    *("payments", "payments-checked"),
+)
 # What a query of the documentation reads.
 ROWS = [f'{{"number": {number}, "celsius": {number}}}' for number in range(100)]
 
@@ -85,7 +89,7 @@ def run_here(command: list[str], cwd: Path) -> None:
 def topics(kafka: KafkaCluster) -> KafkaCluster:
     if not kafka.nodes:
         pytest.skip("the given cluster may have topics of these names")
-    for topic in ("readings", "readings-dead", "sensors", "payments", "payments-checked"):
+    for topic in TOPICS:
         kafka.create_topic(topic, partitions=2)
     return kafka
 
