@@ -230,6 +230,8 @@ def spark(spark_classes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
     session = spark_session(java=dump)
     default = str(tmp_path_factory.mktemp("checkpoints"))
     session.conf.set("spark.sql.streaming.checkpointLocation", default)
+    # A query with state starts a task for each, and the topics here have three partitions.
+    session.conf.set("spark.sql.shuffle.partitions", "3")
     yield session
     gateway = session.sparkContext._gateway
     session.stop()

@@ -96,7 +96,9 @@ INVALID: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", INVALID)
-@pytest.mark.parametrize("path", ["native", "row by row", "inline"])
+@pytest.mark.parametrize(
+    "path", ["native", pytest.param("row by row", marks=pytest.mark.long), "inline"]
+)
 def test_an_invalid_row_is_refused_or_a_dead_letter_whichever_way_it_goes(
     kafka: KafkaCluster, run: MakeRun, name: str, path: str
 ) -> None:
@@ -135,7 +137,7 @@ def test_a_row_for_the_decision_log_does_not_get_there(
     assert read_topic(kafka.bootstrap_servers, topic).values() == ["a"]
 
 
-@pytest.mark.parametrize("inline", ["0", "65536"])
+@pytest.mark.parametrize("inline", ["0", pytest.param("65536", marks=pytest.mark.long)])
 def test_a_row_for_the_decision_log_is_a_dead_letter_if_there_is_a_topic_for_them(
     kafka: KafkaCluster, run: MakeRun, inline: str
 ) -> None:
@@ -187,7 +189,7 @@ def test_a_row_for_the_log_of_another_sink_does_not_become_visible(
     assert read_topic(kafka.bootstrap_servers, log).values() == before
 
 
-@pytest.mark.parametrize("inline", ["0", "65536"])
+@pytest.mark.parametrize("inline", ["0", pytest.param("65536", marks=pytest.mark.long)])
 def test_a_row_for_the_log_of_another_sink_is_a_dead_letter(
     kafka: KafkaCluster, run: MakeRun, inline: str
 ) -> None:

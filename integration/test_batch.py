@@ -203,7 +203,9 @@ def test_speculation_is_refused_for_a_batch_write_too(query: SparkQuery) -> None
 # --- foreachBatch
 
 
-@pytest.mark.parametrize("query", [SOURCE, FUNCTION], indirect=True)
+@pytest.mark.parametrize(
+    "query", [pytest.param(SOURCE, marks=pytest.mark.long), FUNCTION], indirect=True
+)
 def test_a_query_killed_between_its_two_topics_writes_each_row_once_to_both(
     two_topics: SparkQuery,
 ) -> None:

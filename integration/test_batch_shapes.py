@@ -26,6 +26,7 @@ def test_batches_without_rows_decide_nothing_and_do_no_harm(query: ClusterQuery)
     query.check()
 
 
+@pytest.mark.long
 def test_a_batch_of_one_row_is_visible(query: ClusterQuery) -> None:
     query.batches = [rows_of(0, (0, 1, 0)), rows_of(1, (1,))]
     query.complete()
@@ -77,7 +78,7 @@ def test_a_large_row_is_visible_once_when_topic_and_client_allow_it(query: Clust
     assert sorted(query.visible().values()) == sorted(query.batches[0][0])
 
 
-@pytest.mark.parametrize("client_allows", [False, True])
+@pytest.mark.parametrize("client_allows", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_row_that_is_too_large_is_refused_with_both_settings_that_help(
     query: ClusterQuery, client_allows: bool
 ) -> None:

@@ -105,7 +105,7 @@ def given(both: SparkSession, kafka: KafkaCluster, tmp_path: Path) -> Given:
     return Given(both, kafka, str(tmp_path / "checkpoint"))
 
 
-@pytest.fixture(params=[True, False])
+@pytest.fixture(params=[True, pytest.param(False, marks=pytest.mark.long)])
 def named(both: SparkSession, request: pytest.FixtureRequest) -> Iterator[bool]:
     """Queries write the second format of the offset log, with or without names of sources."""
     both.conf.set(FORMAT, "2")
@@ -143,6 +143,7 @@ def test_a_new_directory_and_one_of_a_batch_that_is_not_committed(given: Given) 
     assert (checkpoint.latest_batch(), checkpoint.latest_commit()) == (latest, latest - 1)
 
 
+@pytest.mark.long
 def test_a_source_that_begins_in_the_middle(given: Given) -> None:
     topic = given.topic(partitions=1)
     begin = json.dumps({topic: {"0": 3}})
@@ -161,7 +162,13 @@ def test_two_kafka_sources(given: Given) -> None:
     assert set(given.checkpoint(subscribe=first).initial_offsets() or ()) == set(starts(first))
 
 
-@pytest.mark.parametrize("kind", ["rate", "rate-micro-batch", "text"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(pytest.param(each, marks=pytest.mark.long) for each in ("rate", "rate-micro-batch")),
+        "text",
+    ],
+)
 def test_a_kafka_source_beside_another_one(given: Given, tmp_path: Path, kind: str) -> None:
     topic = given.topic()
     lines = tmp_path / "lines"
@@ -179,6 +186,7 @@ def test_a_kafka_source_beside_another_one(given: Given, tmp_path: Path, kind: s
         assert checkpoint.initial_offsets() == starts(topic)
 
 
+@pytest.mark.long
 def test_a_dataframe_that_is_used_twice_is_one_source(given: Given) -> None:
     """Spark writes its offset twice."""
     topic = given.topic()
@@ -190,6 +198,7 @@ def test_a_dataframe_that_is_used_twice_is_one_source(given: Given) -> None:
     assert checkpoint.initial_offsets() == starts(topic)
 
 
+@pytest.mark.long
 def test_a_topic_that_two_sources_read_is_refused(given: Given) -> None:
     topic = given.topic()
     slow = given.source(subscribe=topic, maxOffsetsPerTrigger="3")
@@ -215,6 +224,7 @@ def test_the_second_format_of_the_offset_log(given: Given, named: bool) -> None:
     assert checkpoint.initial_offsets() == starts(first, second)
 
 
+@pytest.mark.long
 def test_a_pattern_is_found_anywhere_in_a_name(given: Given) -> None:
     """As Spark selects topics, which the consumers of Kafka's own clients do otherwise."""
     pattern = uuid.uuid4().hex[:8]
@@ -231,6 +241,7 @@ def test_a_query_with_state(given: Given) -> None:
     assert given.checkpoint().has_state()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["", "file:", "file://"])
 def test_a_location_is_literal(given: Given, tmp_path: Path, scheme: str) -> None:
     given.location = f"{scheme}{tmp_path}/ü %20;x+y"

@@ -76,9 +76,10 @@ def test_a_batch_whose_transactions_time_out_before_the_vote_fails(query: Cluste
     query.check()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("site", "lost"),
-    [("decided", [0, 1, 2]), pytest.param("settling", [1, 2], marks=pytest.mark.long)],
+    [("decided", [0, 1, 2]), ("settling", [1, 2])],
 )
 def test_what_times_out_after_the_decision_is_written_again(
     query: ClusterQuery, site: str, lost: list[int]
@@ -102,6 +103,7 @@ def test_what_times_out_while_the_driver_is_down_is_written_again(query: Cluster
 # There is no coordinator.
 
 
+@pytest.mark.long
 def test_a_start_without_a_coordinator_says_what_its_topic_needs() -> None:
     """One broker cannot create the topic of the coordinators with three replicas."""
     properties = {"transaction.state.log.replication.factor": 3}
@@ -144,6 +146,7 @@ def wait_forgotten(query: ClusterQuery) -> None:
     )
 
 
+@pytest.mark.long
 def test_the_witness_proves_that_a_batch_was_lost_when_its_ids_are_forgotten(
     forgotten: ClusterQuery,
 ) -> None:
@@ -153,6 +156,7 @@ def test_the_witness_proves_that_a_batch_was_lost_when_its_ids_are_forgotten(
     forgotten.check()
 
 
+@pytest.mark.long
 def test_without_ids_and_records_the_batch_is_in_doubt(forgotten: ClusterQuery) -> None:
     forgotten.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
     wait_forgotten(forgotten)
@@ -175,12 +179,13 @@ def week_passes(query: Query, broker: KafkaCluster) -> None:
     broker.delete_records(query.topic)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "numbering",
     [
         Numbering.STREAM,
-        pytest.param(Numbering.VERSION, marks=pytest.mark.long),
-        pytest.param(Numbering.FOREACH, marks=pytest.mark.long),
+        Numbering.VERSION,
+        Numbering.FOREACH,
     ],
 )
 def test_a_query_that_runs_once_a_week_needs_no_operator(
@@ -284,6 +289,7 @@ def test_deleting_records_takes_no_others_with_it(query: ClusterQuery, site: str
     assert later <= at_most_once(query)
 
 
+@pytest.mark.long
 def test_a_lost_partition_whose_records_are_deleted_is_in_doubt(
     query: ClusterQuery,
 ) -> None:
@@ -297,7 +303,13 @@ def test_a_lost_partition_whose_records_are_deleted_is_in_doubt(
 # The driver's session ends.
 
 
-@pytest.mark.parametrize("point", [FaultPoint.TASK_PRODUCE_AMID, FaultPoint.TASK_PREPARED_AFTER])
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param(FaultPoint.TASK_PRODUCE_AMID, marks=pytest.mark.long),
+        FaultPoint.TASK_PREPARED_AFTER,
+    ],
+)
 def test_a_batch_that_outlives_the_drivers_session_is_repeated(
     query: ClusterQuery, point: FaultPoint
 ) -> None:

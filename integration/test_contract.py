@@ -356,6 +356,7 @@ class TestVisibility(VisibilityContract):
 
 
 @pytest.mark.kafka("4.3.0")
+@pytest.mark.long
 class TestCompaction(CompactionContract):
     pass
 

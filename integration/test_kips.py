@@ -188,7 +188,11 @@ def wait_forgotten(query: Query, transactional_id: str) -> None:
 # KIP-447, KIP-890
 
 
-@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1)], ids=["upgrade", "downgrade"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(1, 2), pytest.param(2, 1, marks=pytest.mark.long)],
+    ids=["upgrade", "downgrade"],
+)
 def test_the_transaction_version_changes_under_a_prepared_batch(
     kafka: KafkaCluster, query: Query, before: int, after: int
 ) -> None:
@@ -208,7 +212,11 @@ def test_the_transaction_version_changes_under_a_prepared_batch(
         admin.close()
 
 
-@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1)], ids=["upgrade", "downgrade"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(1, 2), pytest.param(2, 1, marks=pytest.mark.long)],
+    ids=["upgrade", "downgrade"],
+)
 def test_the_transaction_version_changes_under_a_decided_batch(
     kafka: KafkaCluster, query: Query, before: int, after: int
 ) -> None:

@@ -93,6 +93,7 @@ def test_a_log_that_is_deleted_under_a_running_query_takes_no_decision(
     query.check()
 
 
+@pytest.mark.long
 def test_a_log_that_is_made_again_under_a_running_query_is_noticed(
     query: Query, kafka: KafkaCluster
 ) -> None:

@@ -147,7 +147,7 @@ def test_the_driver_writes_to_a_partition_that_was_added_since_its_last_batch(
 
 
 @pytest.mark.parametrize("native", ["true", "false"])
-@pytest.mark.parametrize("many", [500, 1500])
+@pytest.mark.parametrize("many", [500, pytest.param(1500, marks=pytest.mark.long)])
 def test_a_key_stays_in_one_partition_for_the_driver_and_the_tasks_when_some_are_added(
     kafka: KafkaCluster, run: MakeRun, native: str, many: int
 ) -> None:

@@ -55,6 +55,7 @@ def test_a_partition_is_lost_between_the_decision_and_its_commit(query: Query) -
     query.check()
 
 
+@pytest.mark.long
 def test_a_partition_that_is_lost_twice_is_written_again_twice(query: Query) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 0)
@@ -116,7 +117,9 @@ def test_a_lost_partition_is_not_repaired_with_the_rows_of_others(query: Query) 
 
 
 @VERSIONS
-@pytest.mark.parametrize("count", [5, 2], ids=["more", "fewer"])
+@pytest.mark.parametrize(
+    "count", [5, pytest.param(2, marks=pytest.mark.long)], ids=["more", "fewer"]
+)
 def test_a_batch_that_is_lost_as_a_whole_may_have_other_partitions(
     query: Query, count: int
 ) -> None:
@@ -145,6 +148,7 @@ def test_other_partitions_of_a_batch_that_is_visible_in_part_stop_the_query(quer
     query.check()
 
 
+@pytest.mark.long
 def test_a_checkpoint_restored_one_batch_back_reads_a_larger_range(query: Query) -> None:
     query.finish()
     query.restore_checkpoint(2)

@@ -83,6 +83,7 @@ def test_what_was_never_there_is_written_again(
     query.check()
 
 
+@pytest.mark.long
 def test_partitions_may_have_different_fates(
     kafka: KafkaCluster, query: Query, operator: Operator
 ) -> None:
@@ -179,6 +180,7 @@ def test_a_replay_with_other_rows_is_accepted(query: Query, operator: Operator) 
     query.check()
 
 
+@pytest.mark.long
 def test_a_replay_with_other_rows_is_written_too(query: Query, operator: Operator) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
     query.replan(1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
@@ -204,6 +206,7 @@ def test_the_printed_command_reaches_a_log_of_the_querys_own(
     assert json.loads(out.getvalue())["log"]["seq"] == query.log().seq
 
 
+@pytest.mark.long
 def test_an_old_checkpoint_goes_on_when_the_decision_is_dropped(
     query: Query, operator: Operator
 ) -> None:
@@ -347,6 +350,7 @@ def test_the_example_of_the_page_goes_on(kafka: KafkaCluster, query: Query) -> N
     assert re.match(pattern, text)
 
 
+@pytest.mark.long
 def test_two_queries_under_one_identity_are_named(query: Query) -> None:
     query._given["checkpointLocation"] = "s3a://KEY:SECRET@bucket/one"
     older = pause(query)
@@ -364,6 +368,7 @@ def test_two_queries_under_one_identity_are_named(query: Query) -> None:
     query.check()
 
 
+@pytest.mark.long
 def test_a_stream_that_another_one_has_followed_is_replayed_without_an_operator(
     query: Query, operator: Operator
 ) -> None:

@@ -131,7 +131,7 @@ def copy(kafka: KafkaCluster, both: SparkSession, tmp_path: Path) -> Copy:
     return Copy(kafka, both, tmp_path)
 
 
-@pytest.mark.parametrize("inline", ["0", "65536"])
+@pytest.mark.parametrize("inline", ["0", pytest.param("65536", marks=pytest.mark.long)])
 def test_a_lost_checkpoint_repeats_and_skips_no_row(copy: Copy, inline: str) -> None:
     copy.options["eos.inline.bytes"] = inline
     for _ in range(3):
@@ -142,6 +142,7 @@ def test_a_lost_checkpoint_repeats_and_skips_no_row(copy: Copy, inline: str) -> 
     assert_each_once(copy.rows(), copy.expected)
 
 
+@pytest.mark.long
 def test_without_any_row_the_lag_goes_to_zero(copy: Copy) -> None:
     copy.add(60)
     copy.run(copy.frame().where("value is null"))
@@ -235,6 +236,7 @@ def test_a_checkpoint_of_sparks_own_sink_is_continued(copy: Copy) -> None:
     assert_each_once(copy.rows(), copy.expected)
 
 
+@pytest.mark.long
 def test_a_batch_that_sparks_own_sink_has_begun_is_not_guessed(copy: Copy) -> None:
     copy.add(60)
     copy.run_with_sparks_own_sink()
@@ -275,6 +277,7 @@ def test_an_operator_resets_the_group_and_accepts_it(copy: Copy) -> None:
     assert_each_once(copy.rows(), [*copy.expected, *again])
 
 
+@pytest.mark.long
 def test_offsets_that_have_expired_are_committed_again(copy: Copy) -> None:
     copy.add(60)
     copy.run()

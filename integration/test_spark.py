@@ -243,6 +243,7 @@ def test_a_committed_transaction_that_answers_fenced_is_known_by_its_witness(
 
 
 @BOTH_WAYS
+@pytest.mark.long
 def test_an_older_copy_of_the_checkpoint_is_refused(query: SparkQuery) -> None:
     query.add_batch()
     query.finish()
@@ -341,14 +342,14 @@ def test_a_driver_whose_jvm_wakes_up_after_its_batch_was_settled(query: SparkQue
     query.assert_exactly_once()
 
 
-PYTHON_KILLED = {
-    FaultPoint.PLANNER_STABLE_BEFORE: "planner",
-    FaultPoint.COMMITTER_VOTE_BEFORE: "committer",
-    FaultPoint.TASK_FLUSH_AFTER: "task",
-}
-
-
-@pytest.mark.parametrize("point", PYTHON_KILLED, ids=PYTHON_KILLED.get)
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param(FaultPoint.PLANNER_STABLE_BEFORE, id="planner", marks=pytest.mark.long),
+        pytest.param(FaultPoint.COMMITTER_VOTE_BEFORE, id="committer"),
+        pytest.param(FaultPoint.TASK_FLUSH_AFTER, id="task"),
+    ],
+)
 def test_a_python_process_killed_during_a_batch(point: FaultPoint, query: SparkQuery) -> None:
     """Spark stops the query, which goes on when it is started again in the same session."""
     query.add_batch()
@@ -365,6 +366,7 @@ def test_a_python_process_killed_during_a_batch(point: FaultPoint, query: SparkQ
 
 
 @BOTH_WAYS
+@pytest.mark.long
 def test_a_killed_task_is_tried_again(query: SparkQuery) -> None:
     application = query.applications.another("local[2,3]")
     query.add_batch()

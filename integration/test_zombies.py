@@ -36,7 +36,13 @@ def test_a_stale_drivers_task_is_refused_at_once(query: Query, point: FaultPoint
     query.check()
 
 
-@pytest.mark.parametrize("point", BEFORE_THE_DECISION)
+@pytest.mark.parametrize(
+    "point",
+    [
+        *(pytest.param(point, marks=pytest.mark.long) for point in BEFORE_THE_DECISION[:2]),
+        *BEFORE_THE_DECISION[2:],
+    ],
+)
 def test_a_stale_driver_decides_nothing(query: Query, point: FaultPoint) -> None:
     stale = query.run(pause_at(point, batch=1, partition=2))
     stale.paused_at(point)
@@ -83,7 +89,11 @@ def test_a_commit_that_wakes_up_after_its_abort_is_refused(query: Query, point: 
 
 
 @pytest.mark.parametrize(
-    "point", [FaultPoint.COMMITTER_OPEN_BEFORE, FaultPoint.COMMITTER_VOTE_AFTER]
+    "point",
+    [
+        pytest.param(FaultPoint.COMMITTER_OPEN_BEFORE, marks=pytest.mark.long),
+        FaultPoint.COMMITTER_VOTE_AFTER,
+    ],
 )
 def test_a_commit_is_refused_also_when_no_newer_driver_has_joined(
     query: Query, point: FaultPoint
@@ -103,7 +113,11 @@ def test_a_commit_is_refused_also_when_no_newer_driver_has_joined(
 
 
 @pytest.mark.parametrize(
-    "point", [FaultPoint.COMMITTER_OPEN_BEFORE, FaultPoint.COMMITTER_VOTE_AFTER]
+    "point",
+    [
+        pytest.param(FaultPoint.COMMITTER_OPEN_BEFORE, marks=pytest.mark.long),
+        FaultPoint.COMMITTER_VOTE_AFTER,
+    ],
 )
 def test_a_commit_wakes_up_after_its_session_has_gone_two_batches_on(
     query: Query, point: FaultPoint
@@ -124,7 +138,11 @@ def test_a_commit_wakes_up_after_its_session_has_gone_two_batches_on(
 
 
 @pytest.mark.parametrize(
-    "point", [FaultPoint.COMMITTER_WRITE_AFTER, FaultPoint.COMMITTER_SETTLE_AMID]
+    "point",
+    [
+        pytest.param(FaultPoint.COMMITTER_WRITE_AFTER, marks=pytest.mark.long),
+        FaultPoint.COMMITTER_SETTLE_AMID,
+    ],
 )
 def test_a_decided_batch_is_not_aborted_while_its_commit_sleeps(
     query: Query, point: FaultPoint
@@ -140,7 +158,11 @@ def test_a_decided_batch_is_not_aborted_while_its_commit_sleeps(
 
 
 @pytest.mark.parametrize(
-    "point", [FaultPoint.COMMITTER_WRITE_AFTER, FaultPoint.COMMITTER_ABORT_BEFORE]
+    "point",
+    [
+        pytest.param(FaultPoint.COMMITTER_WRITE_AFTER, marks=pytest.mark.long),
+        FaultPoint.COMMITTER_ABORT_BEFORE,
+    ],
 )
 def test_an_abort_that_wakes_up_late_aborts_only_what_it_has_listed(
     query: Query, point: FaultPoint
@@ -178,7 +200,13 @@ def test_an_abort_that_wakes_up_late_before_its_fence_gives_way(query: Query) ->
     query.check()
 
 
-@pytest.mark.parametrize("point", [FaultPoint.PLANNER_WRITE_AFTER, FaultPoint.PLANNER_ABORT_BEFORE])
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param(FaultPoint.PLANNER_WRITE_AFTER, marks=pytest.mark.long),
+        FaultPoint.PLANNER_ABORT_BEFORE,
+    ],
+)
 def test_a_recovery_that_wakes_up_late_aborts_only_what_it_has_listed(
     query: Query, point: FaultPoint
 ) -> None:
