@@ -92,7 +92,7 @@ def test_a_frame_is_computed_once(query: SparkQuery, spark: SparkSession) -> Non
 
 
 def test_a_frame_without_partitions_is_written(query: SparkQuery, spark: SparkSession) -> None:
-    frame = spark.createDataFrame([], "value STRING")
+    frame = spark.createDataFrame(spark.sparkContext.emptyRDD(), "value STRING")
     assert frame.rdd.getNumPartitions() == 0
     eos_sink.write(frame, query.options)
     assert query.seen() == ()
