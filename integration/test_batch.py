@@ -72,7 +72,7 @@ def append(query: SparkQuery) -> Append:
         try:
             append_frame(frame, query.frame(query.topic, **options), query.way)
         except ERRORS as error:
-            return str(error)
+            return f"{type(error).__name__}: {error}"
         return None
 
     return written
