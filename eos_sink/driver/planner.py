@@ -156,6 +156,17 @@ class Planner:
                 self._read_back(token, entry.decision, found, deadline),
             )
 
+    def refuse_tasks(self) -> None:
+        """Join again, so that Kafka refuses tasks of the last plan that may still run, and end what
+        they have left open. A run that was replaced does nothing: it would replace its successor.
+
+        Raises:
+            EosSinkError: as in `plan`; the next plan does it.
+        """
+        if self._session.state is MemberState.CURRENT:
+            self._session.close()
+            self._recover(Deadline(self._options.step_timeout))
+
     def close(self) -> None:
         """Leave no client behind, and no member that would go on with its heartbeats."""
         self._forget()

@@ -176,6 +176,9 @@ def _write(frame: DataFrame, options: BatchOptions, run: str, connect: Connect) 
         except BaseException:
             try:
                 writer.abort_reports(clients.committer, reports)
+                if not reports:
+                    # The job has failed, and Spark does not wait for its other tasks to end.
+                    clients.planner.refuse_tasks()
             except EosSinkError:
                 # The first error says more, and the next plan ends what is open.
                 _LOGGER.warning("The batch was not aborted.", exc_info=True)

@@ -10,13 +10,14 @@ import pytest
 
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.driver.committer import Committer
+from eos_sink.driver.planner import Planner
 from eos_sink.errors import (
     ConfigurationError,
     OperatorNeededError,
     SupersededError,
 )
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.protocol.model import BatchId, Numbering, Plan
+from eos_sink.protocol.model import BatchId, Numbering, Plan, Run
 from eos_sink.protocol.values import MemberState
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import At, Moment
@@ -140,6 +141,30 @@ def test_of_two_writes_of_one_session_at_the_same_time_the_older_one_is_refused(
     job.committer.commit(reports)
     assert world.visible() == [b"before", b"er", b"new"]
     assert open_ids(world) == []
+
+
+def test_a_task_that_goes_on_after_its_job_has_failed_leaves_nothing_open(
+    world: World, job: Job
+) -> None:
+    """Spark aborts a failed job while its other tasks run."""
+    plan = job.planner.plan()
+    job.committer.abort([], plan.token)
+    job.planner.refuse_tasks()
+    with pytest.raises(SupersededError):
+        job.write(plan, once("failed"), [b"late"])
+    assert open_ids(world) == []
+    job.run(once("next"), [b"next"])
+    assert world.visible() == [b"next"]
+
+
+def test_a_run_that_was_replaced_does_not_replace_its_successor(world: World, job: Job) -> None:
+    plan = job.planner.plan()
+    newer = Planner(FakeKafka(world.cluster), world.options, Run("host-b", 2, 0))
+    newer.plan()
+    before = log(world)
+    job.committer.abort([], plan.token)
+    job.planner.refuse_tasks()
+    assert log(world) == before
 
 
 def test_the_note_of_a_write_does_not_give_up_the_next_one_of_its_session(
