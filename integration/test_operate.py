@@ -207,7 +207,7 @@ def test_what_has_no_decision_is_committed_by_force_only(on_call: OnCall) -> Non
     query.run_killed_at(FaultPoint.COMMITTER_VOTE_BEFORE, batch=0)
     first = on_call.id(0, 0)
     words = ("transactions", "commit", first, "--take-over", "--yes")
-    assert "no decision names" in on_call.types(*words, expect=REFUSED)
+    assert "No decision names" in on_call.types(*words, expect=REFUSED)
     said = on_call.types(*words, "--force", expect=REFUSED)
     assert f"--force needs --confirm {first}" in said
     tasks = set(on_call.ids(0))
