@@ -21,6 +21,7 @@ from eos_sink.ops.history import History
 from eos_sink.ops.status import QueryStatus, Snapshot
 from eos_sink.options import SinkOptions, parse_batch_options, parse_options
 from eos_sink.protocol.model import BatchId
+from eos_sink.spark.classic_session import read_settings, to_dict
 from eos_sink.spark.session_defaults import Defaults
 
 if TYPE_CHECKING:
@@ -239,10 +240,10 @@ def _ask_spark(
                 remedy="Pass those of its writer: eos_sink.status(query, options).",
             )
         session = SparkSession.getActiveSession()
-        settings = session.conf.getAll if session else {}
+        settings = read_settings(session) if session else {}
     else:
         execution = java.streamingQuery()
-        settings = _to_dict(execution.sparkSession().conf().getAll())
+        settings = to_dict(execution.sparkSession().conf().getAll())
         foreach = execution.sink().getClass().getSimpleName() == _FOREACH_BATCH
         if not (foreach and given):
             options = _plan_options(execution, error)
@@ -272,7 +273,7 @@ def _plan_options(execution: Any, error: str | None) -> dict[str, str]:
     try:
         # It raises the error of a query that has one.
         error or execution.awaitInitialization(_INITIALISED_MS)
-        return _to_dict(execution.logicalPlan().writeOptions())
+        return to_dict(execution.logicalPlan().writeOptions())
     except (Py4JError, PySparkException) as ended:
         raise ConfigurationError(
             f"The query ended before Spark had planned it: {error or ended}.",
@@ -290,14 +291,6 @@ def _last_commit(execution: Any) -> int | None:
     except (Py4JError, PySparkException):
         # Spark deletes a temporary checkpoint with its query.
         return None
-
-
-def _to_dict(scala_map: Any) -> dict[str, str]:
-    found, entries = {}, scala_map.iterator()
-    while entries.hasNext():
-        entry = entries.next()
-        found[entry._1()] = entry._2()
-    return found
 
 
 def _find_error(query: StreamingQuery) -> str | None:

@@ -8,15 +8,15 @@ commit or abort. Planner and committer live in the user's own driver.
 from __future__ import annotations
 
 import logging
-import os
 import pickle
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import ConfigurationError, EosSinkError
 from eos_sink.options import BatchOptions, SinkOptions, check_names, parse_batch_options
+from eos_sink.spark.classic_session import is_classic, pins_threads, read_settings
 from eos_sink.spark.client_cache import ClientCache, Connect, connect
 from eos_sink.spark.remedies import Stage, add_batch_remedy
 from eos_sink.spark.session_defaults import Defaults
@@ -64,7 +64,7 @@ def make_foreach_batch(
 
     _check_own(options)
     active = SparkSession.getActiveSession()
-    if active is not None and _is_classic(active):
+    if active is not None and is_classic(active):
         _parse(active, options)
     latest: tuple[str, BatchOptions] | None = None
 
@@ -92,8 +92,7 @@ def write_frame(frame: DataFrame, options: Mapping[str, str], connect: Connect =
     """See `eos_sink.write`."""
     spark = _classic_session(frame)
     parsed = _parse(spark, options)
-    pinned = os.environ.get("PYSPARK_PIN_THREAD", "true").lower() == "true"
-    if parsed.version is None and not pinned:
+    if parsed.version is None and not pins_threads():
         raise ConfigurationError(
             "PYSPARK_PIN_THREAD is not true, so a write inside foreachBatch does not see its query "
             "and would write a repeated batch again.",
@@ -124,12 +123,8 @@ def _check_own(options: Mapping[str, str]) -> None:
         )
 
 
-def _is_classic(value: DataFrame | SparkSession) -> bool:
-    return not type(value).__module__.startswith("pyspark.sql.connect.")
-
-
 def _classic_session(frame: DataFrame) -> SparkSession:
-    if not _is_classic(frame):
+    if not is_classic(frame):
         # There a batch runs in another process, which sees neither the query nor its run.
         raise ConfigurationError(
             "eos_sink.foreach_batch and eos_sink.write do not work with Spark Connect.",
@@ -140,22 +135,12 @@ def _classic_session(frame: DataFrame) -> SparkSession:
 
 
 def _parse(spark: SparkSession, options: Mapping[str, str]) -> BatchOptions:
-    settings = _settings(spark)
+    settings = read_settings(spark)
     if is_speculative(settings.get):
         raise refuse_speculation()
     defaults = Defaults.of_settings(settings)
     check_names(defaults.values)
     return parse_batch_options(defaults.under(options))
-
-
-def _settings(spark: Any) -> dict[str, str]:
-    """The session's. `spark.conf.getAll` came with Spark 4.0."""
-    pairs = spark._jsparkSession.conf().getAll().iterator()
-    found = {}
-    while pairs.hasNext():
-        pair = pairs.next()
-        found[pair._1()] = pair._2()
-    return found
 
 
 def _write(frame: DataFrame, options: BatchOptions, run: str, connect: Connect) -> None:

@@ -83,7 +83,7 @@ GUARDS = (
         never(
             "eos_sink/spark/foreach_batch.py",
             "write_frame",
-            "parsed.version is None and not pinned",
+            "parsed.version is None and not pins_threads()",
         ),
         "integration/test_foreach_batch.py::test_without_pinned_threads_a_write_needs_a_version[4.3.0]",
         outside=_OUTSIDE,

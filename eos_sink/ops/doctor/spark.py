@@ -24,6 +24,7 @@ from eos_sink.ops.doctor.findings import (
 )
 from eos_sink.ops.doctor.python import Python, check_clients, make_look
 from eos_sink.options import Kind, kind_of
+from eos_sink.spark.classic_session import is_classic, pins_threads, read_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,9 +85,9 @@ def look_at_spark(addresses: Sequence[str], client: Translation) -> SparkFacts:
         ours = SparkSession.getActiveSession() is None
         session = SparkSession.builder.appName("eos-sink doctor").getOrCreate()
         try:
-            classic = not type(session).__module__.startswith("pyspark.sql.connect.")
+            classic = is_classic(session)
             has_sources = _has_sources()
-            known = _read_settings(session, classic=classic)
+            known = read_settings(session)
             settings = {name: known[name] for name in _SETTINGS if name in known}
             # The value of an option may be a secret.
             settings |= {name: "" for name in known if name.startswith("spark.datasource.")}
@@ -100,7 +101,7 @@ def look_at_spark(addresses: Sequence[str], client: Translation) -> SparkFacts:
                 # Came with the setting.
                 has_sockets=hasattr(accumulators, "AccumulatorUnixServer"),
                 classic=classic,
-                pinned=os.environ.get("PYSPARK_PIN_THREAD", "true").lower() == "true",
+                pinned=pins_threads(),
                 map_error="" if has_sources or not classic else _try_map(session),
             )
         finally:
@@ -115,14 +116,6 @@ def _has_sources() -> bool:
     except ImportError:
         return False
     return hasattr(datasource, "DataSourceArrowWriter")
-
-
-def _read_settings(session: SparkSession, *, classic: bool) -> dict[str, str]:
-    if not hasattr(session.conf, "getAll"):
-        # Came with Spark 4.0.
-        return dict(session.sparkContext.getConf().getAll()) if classic else {}
-    every: Any = session.conf.getAll
-    return dict(every() if callable(every) else every)
 
 
 def _try_map(session: SparkSession) -> str:
