@@ -3,23 +3,30 @@
 The pages stay what they are in the tree, readable there with links from file to file. For the site
 they are brought together in build/docs: README.md is its start page, docs/README.md the list of all
 pages, and what a page links to outside of docs/ comes along. zensical.toml holds the navigation.
+The version, and the repository where GitHub's workflows tell it, are added to it in build/.
 """
 
 from __future__ import annotations
 
 import argparse
+import configparser
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG = ROOT / "zensical.toml"
 PAGES = ROOT / "build" / "docs"
 SITE = ROOT / "build" / "site"
+_COMPLETED = ROOT / "build" / "zensical.toml"
+
+# The page of the product's name needs a title of its own in a browser's tab.
+_START = "---\ntitle: Exactly once from PySpark to Kafka\n---\n\n"
 
 # Pages whose place in the site is not their name in docs/.
 _PLACES = {
@@ -49,11 +56,39 @@ def assemble(to: Path = PAGES) -> None:
     for source, place in pages().items():
         text = (ROOT / source).read_text(encoding="utf-8")
         moved = _moved(text, lambda link, source=source: _place_of(link, source, files))
-        (to / place).write_text(moved, encoding="utf-8")
+        start = _START if place == "index.md" else ""
+        (to / place).write_text(f"{start}{moved}{_origin(source, os.environ)}", encoding="utf-8")
     for source, place in files.items():
         (to / place).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / source, to / place)
     shutil.copytree(ROOT / "tools" / "theme", to / "theme")
+
+
+def _repository(environ: Mapping[str, str]) -> str | None:
+    """Such as https://github.com/OWNER/NAME; unknown outside of GitHub's workflows."""
+    name = environ.get("GITHUB_REPOSITORY")
+    return f"{environ.get('GITHUB_SERVER_URL', 'https://github.com')}/{name}" if name else None
+
+
+def _origin(source: str, environ: Mapping[str, str]) -> str:
+    """The last line of a page: its file in the repository, which can be edited there."""
+    there = _repository(environ)
+    return f"\n[View or edit this page]({there}/blob/HEAD/{source})\n" if there else ""
+
+
+def complete(environ: Mapping[str, str]) -> None:
+    """Write the configuration with what zensical.toml cannot know."""
+    packaging = configparser.ConfigParser()
+    packaging.read(ROOT / "setup.cfg", encoding="utf-8")
+    about = packaging["metadata"]
+    there = _repository(environ)
+    notice = f"{about['name']} {about['version']}, {about['license']}"
+    # The theme's own link to a repository asks GitHub for its stars; this one asks nobody.
+    link = f' · <a href="{there}">Repository</a>' if there else ""
+    # Paths are relative to the file that names them.
+    settings = CONFIG.read_text(encoding="utf-8").replace('_dir = "build/', '_dir = "')
+    added = f"[project]\ncopyright = {json.dumps(notice + link, ensure_ascii=False)}\n"
+    _COMPLETED.write_text(settings.replace("[project]\n", added, 1), encoding="utf-8")
 
 
 def _moved(text: str, place_of: Callable[[str], str]) -> str:
@@ -86,14 +121,16 @@ def _place_of(link: str, source: str, files: dict[str, str]) -> str:
 def build() -> int:
     """Build the site; a link or an anchor that leads nowhere fails."""
     assemble()
+    complete(os.environ)
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
-    return subprocess.run([*command, "-f", str(CONFIG)], cwd=ROOT, check=False).returncode
+    return subprocess.run([*command, "-f", str(_COMPLETED)], cwd=ROOT, check=False).returncode
 
 
 def serve(address: str) -> int:
     """Build and serve; a page that is edited shows after the next `make docs`."""
     assemble()
-    command = [sys.executable, "-m", "zensical", "serve", "-a", address, "-f", str(CONFIG)]
+    complete(os.environ)
+    command = [sys.executable, "-m", "zensical", "serve", "-a", address, "-f", str(_COMPLETED)]
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 
