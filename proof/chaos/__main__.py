@@ -13,7 +13,7 @@ from pathlib import Path
 
 from proof.chaos.chaos_page import render_chaos_page
 from proof.chaos.figures import Figures, figures
-from proof.chaos.kinds import Input, Master
+from proof.chaos.kinds import Input, Master, Way
 from proof.chaos.result import Settings
 from proof.chaos.run import run
 
@@ -31,11 +31,14 @@ def main() -> int:
     parser.add_argument("--most", type=int, help="faults at most")
     parser.add_argument("--masters", nargs="+", default=[each.value for each in Master])
     parser.add_argument("--input", default="files", choices=[each.value for each in Input])
+    parser.add_argument("--way", default="format", choices=[each.value for each in Way])
     parser.add_argument(
         "--standbys", type=int, default=0, help="drivers with a session, ready for the query"
     )
     parser.add_argument("--out", type=Path, help="a new directory; by default in chaos-report")
     given = parser.parse_args()
+    if Way(given.way) is Way.FUNCTION and Input(given.input) is Input.TOPIC:
+        parser.error("--input topic runs with --way format only")
     # A shell's background job ignores SIGINT, and a CI that runs out of patience sends SIGTERM.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
@@ -53,6 +56,7 @@ def main() -> int:
         most=given.most,
         source=Input(given.input),
         standbys=given.standbys,
+        way=Way(given.way),
     )
     result = run(settings)
     write(home, figures(result))

@@ -27,6 +27,7 @@ def figures(result: Result) -> Figures:
         "seed": result.settings.seed,
         "rate": result.settings.rate,
         "input": result.settings.source.value,
+        "way": result.settings.way.value,
         "standbys": result.settings.standbys,
         "masters": [master.value for master in result.settings.masters],
         "began": round(result.began, 3),

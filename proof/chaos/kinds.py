@@ -52,6 +52,15 @@ class Master(Enum):
     STANDALONE = "standalone"
 
 
+class Way(Enum):
+    """How the query writes."""
+
+    FORMAT = "format"
+    """`format("kafka-eos")`."""
+    FUNCTION = "function"
+    """`foreachBatch(eos_sink.foreach_batch(options))`, which Spark 3.5 has too."""
+
+
 class Input(Enum):
     """What the query reads."""
 
@@ -73,6 +82,10 @@ OF_THE_CHECKPOINT = frozenset(
         Kind.HALVE_CHECKPOINT,
     }
 )
+
+OF_PROCESSES_BELOW_THE_JVM = frozenset({Kind.KILL_JVM, Kind.KILL_PLANNER, Kind.KILL_COMMITTER})
+"""The function plans and commits in the driver's own process: no JVM is above it, and to kill it is
+to kill the driver."""
 
 DRIVER_DIES = KILLS | OF_THE_CHECKPOINT | {Kind.TIMEOUT_DECIDED, Kind.TIMEOUT_OPEN}
 
@@ -161,9 +174,9 @@ def prelude_of(point: FaultPoint) -> Prelude | None:
     return PRELUDES.get(call_of(point))
 
 
-def points_for(kind: Kind) -> tuple[FaultPoint, ...]:
+def points_for(kind: Kind, way: Way = Way.FORMAT) -> tuple[FaultPoint, ...]:
     """The fault points of a kind; empty if it needs none."""
-    every = tuple(point for point in FaultPoint if point not in NOT_AIMED_AT)
+    every = tuple(p for p in FaultPoint if p not in NOT_AIMED_AT and _leads_to(p, way))
     steady = tuple(point for point in every if prelude_of(point) is None)
     by_role = {
         Kind.KILL_PLANNER: "planner",
@@ -181,6 +194,12 @@ def points_for(kind: Kind) -> tuple[FaultPoint, ...]:
     if kind in by_role:
         return tuple(point for point in steady if role_of(point) == by_role[kind])
     return ()
+
+
+def _leads_to(point: FaultPoint, way: Way) -> bool:
+    """False if its prelude kills the committer's process alone, where it has none of its own."""
+    prelude = prelude_of(point)
+    return way is Way.FORMAT or prelude is None or prelude.action is not Action.KILL_PROCESS
 
 
 class Family(Enum):

@@ -20,7 +20,9 @@ from pyspark.sql import functions as sf
 from pyspark.sql.streaming import StreamingQuery
 
 import eos_sink
-from eos_sink_lab.testing import FaultyDataSource
+from eos_sink.spark.foreach_batch import make_foreach_batch
+from eos_sink_lab.testing.fault_gates import faulty_connect
+from proof.chaos.kinds import Way
 
 STOPPED = 3
 _LOOK_AGAIN_S = 0.02
@@ -38,7 +40,13 @@ def session(settings: dict[str, str]) -> SparkSession:
 def start(spark: SparkSession, config: dict[str, Any]) -> StreamingQuery:
     """Start the query: one task writes all rows of a key, in order, to one partition."""
     records = read_files(spark, config) if config["input"] else read_topic(spark, config)
-    return records.writeStream.format("kafka-eos").options(**config["options"]).start()
+    options = config["options"]
+    if Way(config["way"]) is Way.FUNCTION:
+        writer = records.writeStream.foreachBatch(make_foreach_batch(options, faulty_connect))
+        writer = writer.option("checkpointLocation", options["checkpointLocation"])
+    else:
+        writer = records.writeStream.format("kafka-eos").options(**options)
+    return writer.start()
 
 
 def read_topic(spark: SparkSession, config: dict[str, Any]) -> DataFrame:
@@ -76,7 +84,10 @@ def wait_for(file: Path) -> dict[str, Any]:
 def main() -> int:
     config = json.loads(Path(sys.argv[1]).read_text())
     spark = session(config["spark"])
-    spark.dataSource.register(FaultyDataSource)
+    if Way(config["way"]) is Way.FORMAT:
+        from eos_sink_lab.testing import FaultyDataSource
+
+        spark.dataSource.register(FaultyDataSource)
     if config["go"]:
         config |= wait_for(Path(config["go"]))
     try:

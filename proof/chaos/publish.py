@@ -14,14 +14,21 @@ from typing import Any
 
 from bench.pages.publication import replace_between, table
 from proof.chaos.chaos_page import plot_latency, plot_recoveries, plot_throughput
-from proof.chaos.kinds import Input
+from proof.chaos.kinds import Input, Way
 
 Figures = dict[str, Any]
 
 _PAGE = Path(__file__).parents[2] / "docs" / "internals" / "chaos.md"
 _MARKS = {
-    Input.FILES: ("<!-- figures: python -m proof.chaos.publish -->", "<!-- end of figures -->"),
-    Input.TOPIC: (
+    (Input.FILES, Way.FORMAT): (
+        "<!-- figures: python -m proof.chaos.publish -->",
+        "<!-- end of figures -->",
+    ),
+    (Input.FILES, Way.FUNCTION): (
+        "<!-- figures of foreachBatch: python -m proof.chaos.publish -->",
+        "<!-- end of figures of foreachBatch -->",
+    ),
+    (Input.TOPIC, Way.FORMAT): (
         "<!-- figures of checkpoints: python -m proof.chaos.publish -->",
         "<!-- end of figures of checkpoints -->",
     ),
@@ -30,9 +37,9 @@ _MARKS = {
 
 def main() -> int:
     figures = json.loads(Path(sys.argv[1]).read_text())
-    source = Input(figures["input"])
-    _PAGE.write_text(replace_between(_PAGE.read_text(), *_MARKS[source], lines(figures)))
-    for name, draw in PLOTS.items() if source is Input.FILES else ():
+    marks = _MARKS[Input(figures["input"]), _way(figures)]
+    _PAGE.write_text(replace_between(_PAGE.read_text(), *marks, lines(figures)))
+    for name, draw in PLOTS.items() if _has_plots(figures) else ():
         if name == "recovery" and not figures["recovery_s"]["kills"]:
             continue
         (_PAGE.parent / f"chaos-{name}.svg").write_text(f"{draw(figures)}\n")
@@ -47,11 +54,11 @@ PLOTS = {
 
 
 def lines(figures: Figures) -> Iterator[str]:
-    """The Markdown; a run that strikes checkpoints has no plots."""
+    """The Markdown; only the run of the format on files has plots, which have one name each."""
     yield _summary(figures)
     yield ""
     yield from _verdict(figures)
-    if Input(figures["input"]) is Input.TOPIC:
+    if not _has_plots(figures):
         yield from _kinds(figures)
         yield from _stops(figures)
         return
@@ -62,6 +69,15 @@ def lines(figures: Figures) -> Iterator[str]:
     yield from _kinds(figures)
     yield from _recovery(figures)
     yield from _stops(figures)
+
+
+def _way(figures: Figures) -> Way:
+    """Reports from before there was a choice are of the format."""
+    return Way(figures.get("way", Way.FORMAT.value))
+
+
+def _has_plots(figures: Figures) -> bool:
+    return Input(figures["input"]) is Input.FILES and _way(figures) is Way.FORMAT
 
 
 def _summary(figures: Figures) -> str:

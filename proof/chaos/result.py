@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from eos_sink_lab.testing.topic_audit import Audit
-from proof.chaos.kinds import Input, Master
+from proof.chaos.kinds import Input, Master, Way
 from proof.chaos.recovery import Split
 from proof.chaos.schedule import Fault, Step
 from proof.chaos.watch import Second
@@ -26,6 +26,7 @@ class Settings:
         most: stop after so many steps; None: no limit.
         source: what the query reads.
         standbys: drivers that are ready to start the query when one has died.
+        way: how the query writes.
     """
 
     home: Path
@@ -36,6 +37,7 @@ class Settings:
     most: int | None = None
     source: Input = Input.FILES
     standbys: int = 0
+    way: Way = Way.FORMAT
 
 
 @dataclass(frozen=True)

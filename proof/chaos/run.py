@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 
-from eos_sink.options import parse_options
+from eos_sink.options import SinkOptions, parse_batch_options, parse_options
 from eos_sink_lab.testing import Faults, KafkaCluster, start_kafka
 from eos_sink_lab.testing.local_cluster import LocalCluster
 from eos_sink_lab.testing.topic_audit import Checker, audit, json_field
@@ -21,7 +21,7 @@ from proof.chaos.drivers import Command
 from proof.chaos.feeder import Feeder
 from proof.chaos.inbox import FileInbox, Inbox, TopicInbox
 from proof.chaos.journal import Journal
-from proof.chaos.kinds import Input, Master
+from proof.chaos.kinds import Input, Master, Way
 from proof.chaos.result import OnDisk, Outcome, Result, Settings, describe_outcome, describe_step
 from proof.chaos.scene import Scene
 from proof.chaos.schedule import Step, schedule
@@ -51,6 +51,8 @@ _SOURCE_OPTIONS = {
     # So that many transactions can expire.
     "eos.transaction.timeout.ms": "30000",
 }
+# The checkpoint's location does not reach a function.
+_FUNCTION_OPTIONS = {"eos.id": "chaos"}
 _FIRST_ROW_WITHIN_S = 360.0
 _ENDS_WITHIN_S = 360.0
 _AUDIT_S = 600.0
@@ -107,7 +109,7 @@ class _Run:
             kafka=kafka,
             topic=_TOPIC,
             partitions=PARTITIONS,
-            sink=parse_options({**self._options, "kafka.bootstrap.servers": kafka.direct_servers}),
+            sink=self._sink(kafka.direct_servers),
             faults=self._faults,
             supervisor=self._supervisor,
             watch=watch,
@@ -118,6 +120,14 @@ class _Run:
     @property
     def _reads_topic(self) -> bool:
         return self._settings.source is Input.TOPIC
+
+    @property
+    def _calls_function(self) -> bool:
+        return self._settings.way is Way.FUNCTION
+
+    def _sink(self, servers: str) -> SinkOptions:
+        given = {**self._options, "kafka.bootstrap.servers": servers}
+        return parse_batch_options(given).sink if self._calls_function else parse_options(given)
 
     def _inbox(self) -> Inbox:
         if self._reads_topic:
@@ -136,6 +146,7 @@ class _Run:
             "eos.step.timeout.ms": str(_STEP_TIMEOUT_MS),
             "eos.inline.bytes": str(_INLINE_BYTES),
             **(_SOURCE_OPTIONS if self._reads_topic else {}),
+            **(_FUNCTION_OPTIONS if self._calls_function else {}),
         }
 
     def go(self) -> Result:
@@ -170,8 +181,9 @@ class _Run:
             )
 
     def _steps(self) -> Iterator[Step]:
-        for step in schedule(self._settings.seed, self._settings.masters, self._settings.source):
-            if step.number == self._settings.most:
+        given = self._settings
+        for step in schedule(given.seed, given.masters, given.source, given.way):
+            if step.number == given.most:
                 return
             yield step
 
@@ -231,6 +243,7 @@ class _Run:
             "input": None if self._reads_topic else str(home / "input"),
             "keys": _KEYS,
             "tasks": _TASKS,
+            "way": self._settings.way.value,
             "options": self._options,
         }
         cluster = self._standalone() if master is Master.STANDALONE else None

@@ -15,10 +15,12 @@ from eos_sink_lab.testing import FaultPoint
 from proof.chaos.kinds import (
     DURATIONS,
     IN_THE_CLUSTER,
+    OF_PROCESSES_BELOW_THE_JVM,
     OF_THE_CHECKPOINT,
     Input,
     Kind,
     Master,
+    Way,
     points_for,
 )
 
@@ -84,7 +86,10 @@ class Step:
 
 
 def schedule(
-    seed: int, masters: Sequence[Master] = tuple(Master), source: Input = Input.FILES
+    seed: int,
+    masters: Sequence[Master] = tuple(Master),
+    source: Input = Input.FILES,
+    way: Way = Way.FORMAT,
 ) -> Iterator[Step]:
     """The steps of a run; a run takes as many as it has time for.
 
@@ -92,9 +97,10 @@ def schedule(
         seed: the same seed gives the same steps.
         masters: what drivers run on, in turns.
         source: what the query reads.
+        way: how it writes.
     """
     chance = random.Random(seed)
-    deal = _Dealer(chance, source)
+    deal = _Dealer(chance, source, way)
     number = 0
     while True:
         for master in masters:
@@ -112,15 +118,15 @@ def schedule(
 class _Dealer:
     """Shuffled decks, each dealt to its end before it is shuffled again."""
 
-    def __init__(self, chance: random.Random, source: Input) -> None:
-        self._chance, self._source = chance, source
+    def __init__(self, chance: random.Random, source: Input, way: Way) -> None:
+        self._chance, self._source, self._way = chance, source, way
         self._decks: dict[object, list[object]] = {}
 
     def kind(self, master: Master) -> Kind:
-        return self._next(master, lambda: _kinds(master, self._source))
+        return self._next(master, lambda: _kinds(master, self._source, self._way))
 
     def point(self, kind: Kind) -> FaultPoint | None:
-        points = points_for(kind)
+        points = points_for(kind, self._way)
         return self._next(kind, lambda: points) if points else None
 
     def _next(self, name: object, cards: Callable[[], Sequence[T]]) -> T:
@@ -131,9 +137,10 @@ class _Dealer:
         return deck.pop()  # type: ignore[return-value]
 
 
-def _kinds(master: Master, source: Input) -> list[Kind]:
+def _kinds(master: Master, source: Input, way: Way) -> list[Kind]:
     without = {Kind.KILL_EXECUTOR} if master is Master.LOCAL else set()
     without |= OF_THE_CHECKPOINT if source is Input.FILES else set(Kind) - OF_THE_CHECKPOINT
+    without |= OF_PROCESSES_BELOW_THE_JVM if way is Way.FUNCTION else set()
     return [kind for kind, copies in _COPIES.items() if kind not in without for _ in range(copies)]
 
 
