@@ -102,15 +102,12 @@ def register(spark: SparkSession) -> None:
         spark: the session, classic or Connect.
 
     Raises:
-        ConfigurationError: a default has a name that is no option.
+        ConfigurationError: a default has a name that is no option; Spark is older than 4.0; or it
+            is 4.0, which keeps a format that it has found by its name, and there are defaults.
     """
-    from eos_sink.options import check_names
-    from eos_sink.spark.data_source import with_defaults
-    from eos_sink.spark.session_defaults import Defaults
+    from eos_sink.spark.registration import register_format
 
-    defaults = Defaults.of_settings(spark.conf.getAll)
-    check_names(defaults.values)
-    spark.dataSource.register(with_defaults(defaults))
+    register_format(spark)
 
 
 def starting_offsets(options: Mapping[str, str], default: str = "earliest") -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.cloudpickle import dumps
+from pyspark.errors import AnalysisException
 
 import eos_sink
 from eos_sink.errors import ConfigurationError
@@ -23,17 +24,22 @@ SECRET = "a-secret"
 class Session:
     """As much of a session as `register` asks for; Spark's workers get the class by cloudpickle."""
 
-    def __init__(self, **settings: str) -> None:
+    version = "4.0.5"
+
+    def __init__(self, error: AnalysisException | None = None, **settings: str) -> None:
+        self._error = error
         self.conf = SimpleNamespace(getAll={"spark.app.name": "x", **settings})
         self.dataSource = SimpleNamespace(register=self._register)
         self.source: Any = None
 
     def _register(self, source: type[KafkaEosDataSource]) -> None:
+        if self._error:
+            raise self._error
         self.source = pickle.loads(dumps(source))  # type: ignore[no-untyped-call]
 
 
 def registered(settings: dict[str, str]) -> Any:
-    session = Session(**settings)
+    session = Session(None, **settings)
     eos_sink.register(session)  # type: ignore[arg-type]
     return session.source
 
@@ -57,6 +63,34 @@ def test_one_session_s_defaults_are_no_other_s() -> None:
     }
     with pytest.raises(ConfigurationError, match=r"eos_sink\.register"):
         KafkaEosDataSource({"topic": "a"})
+
+
+class Refusal(AnalysisException):
+    """As Spark's JVM raises it."""
+
+    def __init__(self, condition: str) -> None:
+        super().__init__(condition)
+        self.condition = condition
+
+    def getCondition(self) -> str:  # noqa: N802 - the name is of Spark
+        return self.condition
+
+
+def test_a_format_that_spark_4_0_has_found_by_its_name_is_known_already() -> None:
+    known = Refusal("DATA_SOURCE_ALREADY_EXISTS")
+    eos_sink.register(Session(known))  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="as options of each query"):
+        eos_sink.register(Session(known, **{TOPIC: "a"}))  # type: ignore[arg-type]
+
+
+def test_another_refusal_of_spark_is_not_hidden() -> None:
+    with pytest.raises(AnalysisException):
+        eos_sink.register(Session(Refusal("DATA_SOURCE_NOT_FOUND")))  # type: ignore[arg-type]
+
+
+def test_spark_3_5_is_told_to_write_with_foreachbatch() -> None:
+    with pytest.raises(ConfigurationError, match=r"foreachBatch\(eos_sink\.foreach_batch"):
+        eos_sink.register(SimpleNamespace(version="3.5.9"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
