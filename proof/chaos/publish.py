@@ -1,49 +1,51 @@
-"""Writes the figures of a run into docs/internals/chaos.md, and its plots beside it.
+"""Writes the figures of runs into a section of docs/internals/chaos.md.
 
-python -m proof.chaos.publish chaos-report/report.json
+python -m proof.chaos.publish faults chaos-report/report.json    # with plots beside the page
+python -m proof.chaos.publish checkpoints A/report.json B/report.json
+python -m proof.chaos.publish releases A/report.json B/report.json
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from bench.pages.publication import replace_between, table
 from proof.chaos.chaos_page import plot_latency, plot_recoveries, plot_throughput
-from proof.chaos.kinds import Input, Way
+from proof.chaos.kinds import Way
 
 Figures = dict[str, Any]
 
 _PAGE = Path(__file__).parents[2] / "docs" / "internals" / "chaos.md"
-_MARKS = {
-    (Input.FILES, Way.FORMAT): (
-        "<!-- figures: python -m proof.chaos.publish -->",
-        "<!-- end of figures -->",
-    ),
-    (Input.FILES, Way.FUNCTION): (
-        "<!-- figures of foreachBatch: python -m proof.chaos.publish -->",
-        "<!-- end of figures of foreachBatch -->",
-    ),
-    (Input.TOPIC, Way.FORMAT): (
-        "<!-- figures of checkpoints: python -m proof.chaos.publish -->",
-        "<!-- end of figures of checkpoints -->",
-    ),
-}
+_WITH_PLOTS = "faults"
+SECTIONS = (_WITH_PLOTS, "checkpoints", "releases")
 
 
 def main() -> int:
-    figures = json.loads(Path(sys.argv[1]).read_text())
-    marks = _MARKS[Input(figures["input"]), _way(figures)]
-    _PAGE.write_text(replace_between(_PAGE.read_text(), *marks, lines(figures)))
-    for name, draw in PLOTS.items() if _has_plots(figures) else ():
-        if name == "recovery" and not figures["recovery_s"]["kills"]:
+    parser = argparse.ArgumentParser(prog="python -m proof.chaos.publish")
+    parser.add_argument("section", choices=SECTIONS)
+    parser.add_argument("reports", nargs="+", type=Path)
+    given = parser.parse_args()
+    runs = [json.loads(report.read_text()) for report in given.reports]
+    with_plots = given.section == _WITH_PLOTS
+    every = chain.from_iterable(lines(run, with_plots=with_plots) for run in runs)
+    _PAGE.write_text(replace_between(_PAGE.read_text(), *marks(given.section), every))
+    for name, draw in PLOTS.items() if with_plots else ():
+        if name == "recovery" and not runs[-1]["recovery_s"]["kills"]:
             continue
-        (_PAGE.parent / f"chaos-{name}.svg").write_text(f"{draw(figures)}\n")
+        (_PAGE.parent / f"chaos-{name}.svg").write_text(f"{draw(runs[-1])}\n")
     return 0
+
+
+def marks(section: str) -> tuple[str, str]:
+    """The comments of the page between which the section's figures are."""
+    return f"<!-- {section}: python -m proof.chaos.publish -->", f"<!-- end of {section} -->"
 
 
 PLOTS = {
@@ -53,42 +55,32 @@ PLOTS = {
 }
 
 
-def lines(figures: Figures) -> Iterator[str]:
-    """The Markdown; only the run of the format on files has plots, which have one name each."""
+def lines(figures: Figures, *, with_plots: bool) -> Iterator[str]:
+    """The Markdown of a run."""
     yield _summary(figures)
     yield ""
     yield from _verdict(figures)
-    if not _has_plots(figures):
-        yield from _kinds(figures)
-        yield from _stops(figures)
-        return
-    yield "![Rows visible per second, with the faults above](chaos-throughput.svg)"
-    yield ""
-    yield "![Seconds from fed to visible, with the faults above](chaos-latency.svg)"
-    yield ""
+    if with_plots:
+        yield "![Rows visible per second, with the faults above](chaos-throughput.svg)"
+        yield ""
+        yield "![Seconds from fed to visible, with the faults above](chaos-latency.svg)"
+        yield ""
     yield from _kinds(figures)
-    yield from _recovery(figures)
+    if with_plots:
+        yield from _recovery(figures)
     yield from _stops(figures)
-
-
-def _way(figures: Figures) -> Way:
-    """Reports from before there was a choice are of the format."""
-    return Way(figures.get("way", Way.FORMAT.value))
-
-
-def _has_plots(figures: Figures) -> bool:
-    return Input(figures["input"]) is Input.FILES and _way(figures) is Way.FORMAT
 
 
 def _summary(figures: Figures) -> str:
     machine, versions = figures["machine"], figures["versions"]
     began = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(figures["began"]))
     points = len(figures["by_point"])
+    through = " through `foreachBatch`" if figures.get("way") == Way.FUNCTION.value else ""
     return (
         f"{began}, {figures['minutes']:.0f} minutes, seed {figures['seed']}: "
         f"**{figures['faults']} faults** of {len(figures['by_kind'])} kinds, at {points} points of "
         f"the protocol, {figures['drivers']} drivers. Kafka {versions['kafka']}, Spark "
-        f"{versions['pyspark']}, {machine['cores']} cores ({machine['processor']}) and "
+        f"{versions['pyspark']}{through}, {machine['cores']} cores ({machine['processor']}) and "
         f"{machine['memory_gb']} GB for everything, other work on the machine included (load "
         f"{machine['load'][0]:.0f} at the end)."
         + (f" {figures['standbys']} drivers stood by." if figures.get("standbys") else "")

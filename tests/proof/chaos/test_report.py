@@ -14,8 +14,8 @@ from eos_sink_lab.testing.row_check import Count
 from eos_sink_lab.testing.topic_audit import Audit
 from proof.chaos.chaos_page import render_chaos_page
 from proof.chaos.figures import Figures, figures
-from proof.chaos.kinds import Input, Kind, Master
-from proof.chaos.publish import lines
+from proof.chaos.kinds import Input, Kind, Master, Way
+from proof.chaos.publish import SECTIONS, lines, marks
 from proof.chaos.recovery import Split
 from proof.chaos.result import OnDisk, Outcome, Result, Settings
 from proof.chaos.schedule import Fault, Step
@@ -140,7 +140,7 @@ def test_the_page_needs_nothing_else(result: Result) -> None:
 
 
 def test_the_figures_can_be_published(result: Result) -> None:
-    text = "\n".join(lines(told(result)))
+    text = "\n".join(lines(told(result), with_plots=True))
     assert "| Rows lost | 0 |" in text
     assert f"| {Kind.CUT.value} | 1 | 1 |" in text
     assert "recovery.svg" in text
@@ -150,9 +150,19 @@ def test_a_run_that_strikes_checkpoints_is_published_without_plots(result: Resul
     lost = outcome(3, Fault(Kind.LOSE_RUNNING))
     settings = replace(result.settings, source=Input.TOPIC)
     events = [{"what": "replaced", "error": "OperatorNeededError"}]
-    text = "\n".join(
-        lines(told(replace(result, settings=settings, outcomes=[lost], events=events)))
-    )
+    run = told(replace(result, settings=settings, outcomes=[lost], events=events))
+    text = "\n".join(lines(run, with_plots=False))
     assert f"| {Kind.LOSE_RUNNING.value} | 1 | 1 |" in text
     assert "1 with a new checkpoint" in text
     assert ".svg" not in text
+
+
+def test_a_run_through_foreachbatch_says_so(result: Result) -> None:
+    run = told(replace(result, settings=replace(result.settings, way=Way.FUNCTION)))
+    assert "through `foreachBatch`, " in next(lines(run, with_plots=False))
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_the_page_has_a_place_for_each_section(section: str) -> None:
+    page = Path("docs/internals/chaos.md").read_text()
+    assert [page.count(mark) for mark in marks(section)] == [1, 1]

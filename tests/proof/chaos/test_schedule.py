@@ -12,12 +12,14 @@ from proof.chaos.kinds import (
     DURATIONS,
     IN_THE_CLUSTER,
     NOT_AIMED_AT,
+    OF_PROCESSES_BELOW_THE_JVM,
     OF_THE_CHECKPOINT,
     PRELUDES,
     Family,
     Input,
     Kind,
     Master,
+    Way,
     family_of,
     points_for,
 )
@@ -54,6 +56,15 @@ def test_drivers_are_killed_at_every_point_before_any_point_has_its_second_turn(
     ]
     every = set(FaultPoint) - NOT_AIMED_AT
     assert set(points[: len(every)]) == every
+
+
+def test_through_foreachbatch_no_process_of_planner_or_committer_is_struck() -> None:
+    run = islice(schedule(2, way=Way.FUNCTION), 400)
+    faults = [fault for step in run for fault in step.faults]
+    assert {f.kind for f in faults} == set(Kind) - OF_THE_CHECKPOINT - OF_PROCESSES_BELOW_THE_JVM
+    killed = {f.point for f in faults if f.kind is Kind.KILL_DRIVER}
+    aborts = {p for p in FaultPoint if p.value.startswith(("committer.list", "committer.abort"))}
+    assert killed == set(FaultPoint) - NOT_AIMED_AT - aborts
 
 
 def test_executors_are_killed_only_where_there_are_some() -> None:
