@@ -19,6 +19,8 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from setup import repository
+
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG = ROOT / "zensical.toml"
 PAGES = ROOT / "build" / "docs"
@@ -64,15 +66,9 @@ def assemble(to: Path = PAGES) -> None:
     shutil.copytree(ROOT / "tools" / "theme", to / "theme")
 
 
-def _repository(environ: Mapping[str, str]) -> str | None:
-    """Such as https://github.com/OWNER/NAME; unknown outside of GitHub's workflows."""
-    name = environ.get("GITHUB_REPOSITORY")
-    return f"{environ.get('GITHUB_SERVER_URL', 'https://github.com')}/{name}" if name else None
-
-
 def _origin(source: str, environ: Mapping[str, str]) -> str:
     """The last line of a page: its file in the repository, which can be edited there."""
-    there = _repository(environ)
+    there = repository(environ)
     return f"\n[View or edit this page]({there}/blob/HEAD/{source})\n" if there else ""
 
 
@@ -81,7 +77,7 @@ def complete(environ: Mapping[str, str]) -> None:
     packaging = configparser.ConfigParser()
     packaging.read(ROOT / "setup.cfg", encoding="utf-8")
     about = packaging["metadata"]
-    there = _repository(environ)
+    there = repository(environ)
     notice = f"{about['name']} {about['version']}, {about['license']}"
     # The theme's own link to a repository asks GitHub for its stars; this one asks nobody.
     link = f' · <a href="{there}">Repository</a>' if there else ""
