@@ -108,14 +108,14 @@ OPTIONS = (
         SOURCE_GROUP,
         None,
         "A consumer group that gets the offsets of the Kafka source, in the same transaction as "
-        "the rows of each batch ([Source offsets](source-offsets.md)). Needs "
+        "the rows of each batch ([Replace a checkpoint](source-offsets.md)). Needs "
         "`checkpointLocation`.",
     ),
     Option(
         DISCARD_STATE,
         "false",
         "Whether a new checkpoint may go on without the state of the one before, whose waiting "
-        "rows are lost ([Source offsets](source-offsets.md)).",
+        "rows are lost ([Replace a checkpoint](source-offsets.md)).",
     ),
     Option("eos.log.topic", DEFAULT_LOG, "The decision log, one per cluster; created if missing."),
     Option(
