@@ -178,4 +178,18 @@ GUARDS = (
         f"{_BATCH}test_an_abort_without_reports_ends_what_the_tasks_have_left_open",
         outside="in the model Spark plans again at once",
     ),
+    guard(
+        "tasks of a failed job are refused",
+        "Spark does not wait for them, and what one opens after the abort holds readers up.",
+        drop(_PLANNER, "refuse_tasks", "self._recover(...)"),
+        f"{_BATCH}test_a_task_that_goes_on_after_its_job_has_failed_leaves_nothing_open",
+        outside="in the model Spark plans again at once",
+    ),
+    guard(
+        "a run that was replaced refuses no tasks",
+        "Joining again would replace its successor.",
+        always(_PLANNER, "refuse_tasks", "self._session.state is MemberState.CURRENT"),
+        f"{_BATCH}test_a_run_that_was_replaced_does_not_replace_its_successor",
+        outside=_OUTSIDE,
+    ),
 )
