@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+_END = "\0"
+
 
 def is_classic(value: object) -> bool:
     """True for a session or a frame that is not one of Spark Connect."""
@@ -26,9 +28,10 @@ def read_settings(spark: Any) -> dict[str, str]:
 
 
 def to_dict(scala_map: Any) -> dict[str, str]:
-    """A map of the JVM."""
-    found, entries = {}, scala_map.iterator()
-    while entries.hasNext():
-        entry = entries.next()
-        found[entry._1()] = entry._2()
-    return found
+    """A map of the JVM. Py4J would send four requests for each entry, so names and values come as
+    one text each."""
+    names = scala_map.keys().mkString(_END)
+    if not names:
+        return {}
+    values = scala_map.values().mkString(_END)
+    return dict(zip(names.split(_END), values.split(_END), strict=True))

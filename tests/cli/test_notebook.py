@@ -120,7 +120,7 @@ class Java:
         return lambda *_: self._answers.get(name, EMPTY)
 
 
-EMPTY: Any = Java(hasNext=False, isDefined=False)
+EMPTY: Any = Java(mkString="", isDefined=False)
 GIVEN = {"kafka.bootstrap.servers": "kafka:9092", "topic": "readings", "eos.id": "numbers"}
 
 
