@@ -26,8 +26,9 @@ import pyarrow as pa
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import EosSinkError
-from eos_sink.options import SinkOptions, parse_batch_options, parse_options
+from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol.model import BatchId, Numbering, TaskReport
+from eos_sink.sink_options import SinkOptions
 from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing.fault_gates import faulty_connect
 from eos_sink_lab.testing.faults import (

@@ -21,8 +21,9 @@ from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.options import SinkOptions, parse_batch_options
+from eos_sink.options import parse_batch_options
 from eos_sink.protocol.model import BatchId, Run
+from eos_sink.sink_options import SinkOptions
 from eos_sink.spark import data_source, writers
 from eos_sink.spark.client_cache import ClientCache
 from eos_sink.spark.data_source import KafkaEosDataSource

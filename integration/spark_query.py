@@ -16,8 +16,9 @@ from pyspark.sql.streaming import StreamingQuery
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.options import SinkOptions, parse_batch_options, parse_options
+from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol.model import Decision
+from eos_sink.sink_options import SinkOptions
 from eos_sink.spark import foreach_batch
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import Action, FaultPoint

@@ -9,8 +9,9 @@ import pytest
 
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.options import SinkOptions, parse_options
+from eos_sink.options import parse_options
 from eos_sink.protocol.values import EndOutcome, Transaction, TransactionStatus
+from eos_sink.sink_options import SinkOptions
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.waiting import wait_until
 from integration.in_process import new_topic

@@ -10,8 +10,9 @@ import pytest
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.kafka.cluster import ConfluentKafka
-from eos_sink.options import SinkOptions, parse_batch_options, parse_options
+from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol.model import BatchId, Numbering, TaskReport
+from eos_sink.sink_options import SinkOptions
 from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import assert_each_once, read_topic

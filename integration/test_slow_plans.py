@@ -20,9 +20,10 @@ from eos_sink.errors import CommitFailedError, ConfigurationError, ProduceFailed
 from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.options import SinkOptions, parse_options
+from eos_sink.options import parse_options
 from eos_sink.protocol import rules
 from eos_sink.protocol.model import BatchId, Plan
+from eos_sink.sink_options import SinkOptions
 from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic

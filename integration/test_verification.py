@@ -15,8 +15,9 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionalProducer
 from eos_sink.kafka_config.broker_versions import VERIFICATION
-from eos_sink.options import SinkOptions, parse_options
+from eos_sink.options import parse_options
 from eos_sink.protocol.values import EndOutcome, ProduceFailed, ProducerFenced, Transaction
+from eos_sink.sink_options import SinkOptions
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.topic_scan import Offsets, Source
 from integration.checker import read_topic

@@ -10,14 +10,8 @@ from hypothesis import strategies as st
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka_config.cluster_config import Translation
-from eos_sink.options import (
-    OPTIONS,
-    SinkOptions,
-    Version,
-    parse_batch_options,
-    parse_common_options,
-    parse_options,
-)
+from eos_sink.options import OPTIONS, parse_batch_options, parse_common_options, parse_options
+from eos_sink.sink_options import SinkOptions, Version
 
 ENOUGH = {"kafka.bootstrap.servers": "b:9092", "eos.id": "q"}
 

@@ -25,7 +25,7 @@ from eos_sink.kafka.deadline import Deadline
 if TYPE_CHECKING:
     from eos_sink.ops.doctor.facts import Subject
     from eos_sink.ops.doctor.findings import Finding, Results
-    from eos_sink.options import SinkOptions
+    from eos_sink.sink_options import SinkOptions
 
 NAME = "doctor"
 HELP = "Check a cluster, a query, this machine or a Spark session, and say what to repair."

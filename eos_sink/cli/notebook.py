@@ -19,8 +19,9 @@ from eos_sink.ops.alerts import find_alerts
 from eos_sink.ops.documents import query_document
 from eos_sink.ops.history import History
 from eos_sink.ops.status import QueryStatus, Snapshot
-from eos_sink.options import SinkOptions, parse_batch_options, parse_options
+from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol.model import BatchId
+from eos_sink.sink_options import SinkOptions
 from eos_sink.spark.classic_session import read_settings, to_dict
 from eos_sink.spark.session_defaults import Defaults
 

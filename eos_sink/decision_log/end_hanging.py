@@ -14,10 +14,10 @@ from eos_sink.decision_log.register import DecisionRegister
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
-from eos_sink.options import SinkOptions
 from eos_sink.protocol.hanging_errors import outcome_unknown
 from eos_sink.protocol.model import Decision, LogRecord, Numbering, Override
 from eos_sink.protocol.values import COMMITTED, Hanging, Place, TransactionState, TransactionStatus
+from eos_sink.sink_options import SinkOptions
 
 _LOGGER = logging.getLogger("eos_sink.driver")
 

@@ -31,7 +31,6 @@ from eos_sink.kafka.interfaces import Kafka
 from eos_sink.metrics import events
 from eos_sink.metrics.names import Count, Step
 from eos_sink.metrics.stats import Stats, StepClock
-from eos_sink.options import SinkOptions
 from eos_sink.protocol import operator_errors
 from eos_sink.protocol.decide import decide
 from eos_sink.protocol.fenced_errors import superseded
@@ -58,6 +57,7 @@ from eos_sink.protocol.rules import (
     vote_margin_ms,
 )
 from eos_sink.protocol.values import ProducerFenced, Transaction, TransactionStatus
+from eos_sink.sink_options import SinkOptions
 
 if TYPE_CHECKING:
     from eos_sink.driver.source_reader import CheckpointFiles, SourceReader

@@ -23,10 +23,10 @@ from eos_sink.kafka.fingerprint import Hashes, RowDigester
 from eos_sink.kafka.interfaces import Headers, Kafka
 from eos_sink.kafka.rows import Rows
 from eos_sink.kafka.topic_traces import ANY_EPOCH, PartitionTail
-from eos_sink.options import SinkOptions
 from eos_sink.protocol import operator_errors
 from eos_sink.protocol.model import Decision, PlanToken, RowDigest
 from eos_sink.protocol.values import ProducerIdentity
+from eos_sink.sink_options import SinkOptions
 
 MOST_ROWS = 4_000_000
 """Visible rows of which each task gets the hashes, 32 MB."""

@@ -43,7 +43,6 @@ from eos_sink.kafka.read_topic_rules import read_topic_rules
 from eos_sink.metrics import events
 from eos_sink.metrics.names import Count, Event
 from eos_sink.metrics.stats import Stats
-from eos_sink.options import SinkOptions
 from eos_sink.protocol.fenced_errors import refused_member, replaced
 from eos_sink.protocol.model import (
     Decision,
@@ -57,6 +56,7 @@ from eos_sink.protocol.model import (
 from eos_sink.protocol.rules import check_unrecorded
 from eos_sink.protocol.topic_rules import TopicRules
 from eos_sink.protocol.values import MemberRefused, MemberState, Place, TransactionState
+from eos_sink.sink_options import SinkOptions
 
 if TYPE_CHECKING:
     from eos_sink.driver.source_reader import CheckpointFiles, SourceReader

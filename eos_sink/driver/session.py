@@ -9,10 +9,10 @@ from __future__ import annotations
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import GroupMember, Kafka
-from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import Entry, PlanToken, Run
 from eos_sink.protocol.rules import group_session_ms, longest_session_ms
 from eos_sink.protocol.values import MemberState
+from eos_sink.sink_options import SinkOptions
 
 
 class DriverSession:

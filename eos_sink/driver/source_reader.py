@@ -13,7 +13,6 @@ from eos_sink.errors import ConfigurationError
 from eos_sink.identity import shown_location
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
-from eos_sink.options import SOURCE_GROUP, SinkOptions, SourceOptions
 from eos_sink.protocol import source_errors
 from eos_sink.protocol.model import BatchId, LogRecord, Numbering, SourcePosition
 from eos_sink.protocol.source_rules import (
@@ -24,6 +23,7 @@ from eos_sink.protocol.source_rules import (
     source_of,
 )
 from eos_sink.protocol.values import Offsets
+from eos_sink.sink_options import SOURCE_GROUP, SinkOptions, SourceOptions
 
 
 class CheckpointFiles(Protocol):

@@ -15,17 +15,12 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.kafka_config.cluster_config import ClusterConfig
-from eos_sink.options import (
-    SOURCE_GROUP,
-    SinkOptions,
-    SourceOptions,
-    parse_batch_options,
-    parse_options,
-)
+from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol import operator_errors, source_errors
 from eos_sink.protocol.model import BatchId, LogRecord, SourcePosition
 from eos_sink.protocol.source_rules import returns_to_start
 from eos_sink.protocol.values import Offsets, Place
+from eos_sink.sink_options import SOURCE_GROUP, SinkOptions, SourceOptions
 
 Connect = Callable[[ClusterConfig], Kafka]
 

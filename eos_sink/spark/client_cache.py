@@ -19,7 +19,7 @@ from eos_sink.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from eos_sink.kafka.interfaces import Kafka
-    from eos_sink.options import SinkOptions
+    from eos_sink.sink_options import SinkOptions
 
 # Closing a planner does not end its batch: the membership lives until the group's session ends, as
 # it does when Spark ends an idle process.

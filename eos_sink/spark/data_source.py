@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from eos_sink.driver.planner import Planner
-    from eos_sink.options import SinkOptions
     from eos_sink.protocol.model import Plan
+    from eos_sink.sink_options import SinkOptions
     from eos_sink.spark.sink_writer import CheckSettings
     from eos_sink.spark.writers import BatchWriter, StreamWriter
 
@@ -48,7 +48,7 @@ class KafkaEosDataSource(DataSource):
 
         super().__init__(dict(options))
         parse_common_options(self._all_options())
-        self._unpickled = False
+        self._committing: SinkOptions | None = None
 
     def _all_options(self) -> dict[str, str]:
         return type(self).defaults.under(self.options)
@@ -56,9 +56,11 @@ class KafkaEosDataSource(DataSource):
     def _check_settings(self) -> CheckSettings:
         return partial(type(self).defaults.check_applied, frozenset(self.options))
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._unpickled = True
+    def __getstate__(self) -> dict[str, Any]:
+        """Called once for a stream, after its first plan. Its commits then need no more parsing."""
+        from eos_sink.options import parse_options
+
+        return {**self.__dict__, "_committing": parse_options(self._all_options())}
 
     @classmethod
     def name(cls) -> str:
@@ -99,13 +101,14 @@ class KafkaEosDataSource(DataSource):
         schema: StructType,
         overwrite: bool,  # noqa: ARG002
     ) -> StreamWriter:
-        from eos_sink.options import parse_options
         from eos_sink.spark.writers import StreamWriter
 
-        options = parse_options(self._all_options())
-        if self._unpickled:
+        if self._committing is not None:
             # The process of commit() and abort() must not join the group or recover.
-            return StreamWriter(options, type(self).connect, None)
+            return StreamWriter(self._committing, type(self).connect, None)
+        from eos_sink.options import parse_options
+
+        options = parse_options(self._all_options())
         plan = self._plan(schema, options)
         return StreamWriter(options, type(self).connect, plan, self._check_settings())
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import ConfigurationError, EosSinkError
-from eos_sink.options import BatchOptions, SinkOptions, check_names, parse_batch_options
+from eos_sink.options import check_names, parse_batch_options
+from eos_sink.sink_options import BatchOptions, SinkOptions
 from eos_sink.spark.classic_session import is_classic, pins_threads, read_settings
 from eos_sink.spark.client_cache import ClientCache, Connect, connect
 from eos_sink.spark.remedies import Stage, add_batch_remedy

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 
 from eos_sink.errors import ConfigurationError, EosSinkError
-from eos_sink.options import SinkOptions, Version
 from eos_sink.protocol.model import BatchId, Numbering, Plan, TaskReport
+from eos_sink.sink_options import SinkOptions, Version
 from eos_sink.spark.client_cache import Connect, in_this_python
 
 if TYPE_CHECKING:

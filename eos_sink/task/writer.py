@@ -24,11 +24,11 @@ from eos_sink.kafka.interfaces import Kafka, Sizes, TransactionalProducer
 from eos_sink.kafka.rows import Rows, pack
 from eos_sink.metrics.names import Step
 from eos_sink.metrics.stats import StepClock
-from eos_sink.options import SinkOptions
 from eos_sink.protocol.inline import NOTHING_INLINE, inline_share
 from eos_sink.protocol.model import BatchId, Entry, Plan, Prepared, TaskReport
 from eos_sink.protocol.rules import Role, assign, second_frame
 from eos_sink.protocol.values import MemberRefused, Position, ProduceFailed, ProducerFenced
+from eos_sink.sink_options import SinkOptions
 from eos_sink.task.columns import check_destinations_of, check_topics, to_rows
 
 # Few tasks complete a batch, have a dead letter topic, or are fenced and read the log. What they

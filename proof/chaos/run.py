@@ -9,7 +9,8 @@ import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 
-from eos_sink.options import SinkOptions, parse_batch_options, parse_options
+from eos_sink.options import parse_batch_options, parse_options
+from eos_sink.sink_options import SinkOptions
 from eos_sink_lab.testing import Faults, KafkaCluster, start_kafka
 from eos_sink_lab.testing.local_cluster import LocalCluster
 from eos_sink_lab.testing.topic_audit import Checker, audit, json_field

@@ -11,7 +11,7 @@ from kafka import KafkaAdminClient
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.options import SinkOptions
+from eos_sink.sink_options import SinkOptions
 from eos_sink_lab.testing import Action, FaultPoint, Faults, KafkaCluster, KafkaNode
 from proof.chaos.checkpoint import Checkpoint
 from proof.chaos.journal import Journal

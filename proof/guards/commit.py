@@ -169,7 +169,7 @@ GUARDS = (
     guard(
         "only the planner's process recovers",
         "The process of commit() and abort() neither joins the group nor fences plans.",
-        never("eos_sink/spark/data_source.py", "streamWriter", "self._unpickled"),
+        never("eos_sink/spark/data_source.py", "streamWriter", "self._committing is not None"),
         "tests/spark/test_data_source.py::test_the_process_of_commits_does_not_take_the_planners_place",
         outside="the model has one planner per run",
     ),

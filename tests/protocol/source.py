@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import SourcePosition, TaskReport
+from eos_sink.sink_options import SinkOptions
 from tests.fakes.kafka import FakeKafka
 from tests.protocol.checkpoint import INPUT, Checkpoint, Ends
 from tests.protocol.driver import Driver

@@ -10,8 +10,9 @@ import pytest
 
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import ClusterError, ConfigurationError
-from eos_sink.options import SinkOptions, parse_options
+from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId, TaskReport
+from eos_sink.sink_options import SinkOptions
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import FakeKafka

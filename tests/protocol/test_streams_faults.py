@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import Numbering
+from eos_sink.sink_options import SinkOptions
 from tests.protocol.checkpoint import Checkpoint
 from tests.protocol.explore import FAULTS, SAMPLES, Act, Story, places
 from tests.protocol.scene import Fault, Strike

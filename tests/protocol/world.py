@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from eos_sink.decision_log.codec import decode, is_moved
-from eos_sink.options import SinkOptions, parse_batch_options, parse_options
+from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol.model import Decision, LogRecord
 from eos_sink.protocol.values import Transaction, TransactionStatus
+from eos_sink.sink_options import SinkOptions
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.log import Entry, Outcome
 from tests.protocol.checkpoint import Checkpoint, Ends

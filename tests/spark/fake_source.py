@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eos_sink.options import SinkOptions
+from eos_sink.sink_options import SinkOptions
 from eos_sink.spark.data_source import KafkaEosDataSource
 from tests.fakes.kafka import FakeKafka
 from tests.protocol.world import World

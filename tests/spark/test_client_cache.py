@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from eos_sink.options import SinkOptions, parse_options
+from eos_sink.options import parse_options
+from eos_sink.sink_options import SinkOptions
 from eos_sink.spark.client_cache import ClientCache
 from tests.fakes.clock import FakeClock
 

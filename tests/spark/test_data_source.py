@@ -16,8 +16,10 @@ from eos_sink.kafka import error_codes
 from eos_sink.protocol.model import BatchId
 from eos_sink.spark import data_source
 from eos_sink.spark.client_cache import ClientCache, in_this_python
+from eos_sink.spark.data_source import KafkaEosDataSource
 from eos_sink.spark.writers import Report
 from tests.fakes.kafka import FakeKafka
+from tests.imported import imported
 from tests.protocol.world import TOPIC, World
 from tests.spark.fake_source import FakeDataSource
 
@@ -63,6 +65,14 @@ def test_the_process_of_commits_does_not_take_the_planners_place(
     assert log_records(world) == before, "it has recovered"
     committing.commit(written(world, plan), 0)
     assert world.visible() == [b"0", b"1"]
+
+
+def test_the_process_of_commits_gets_parsed_options() -> None:
+    source = pickle.dumps(KafkaEosDataSource({**OPTIONS, "kafka.sasl.password": "secret"}))
+    committing = f"import pickle; pickle.loads({source!r}).streamWriter(None, False)"
+    loaded = imported(committing)
+    assert "eos_sink.spark.writers" in loaded
+    assert loaded.isdisjoint({"eos_sink.options", "eos_sink.kafka_config.translate"})
 
 
 def test_a_batch_of_which_a_task_has_not_reported_is_not_decided(world: World) -> None:

@@ -31,8 +31,8 @@ from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.kafka_config.destinations import Destinations
 from eos_sink.ops.doctor.findings import Commands
 from eos_sink.ops.history import Unreadable, Written, read_records
-from eos_sink.options import SourceOptions
 from eos_sink.protocol.values import TransactionState
+from eos_sink.sink_options import SourceOptions
 
 T = TypeVar("T")
 

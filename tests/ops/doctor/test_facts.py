@@ -16,8 +16,8 @@ from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.kafka_config.source_topics import SourceTopics
 from eos_sink.ops.doctor.facts import Facts, LogFacts, SourceFacts, Subject, gather, read_log
-from eos_sink.options import SourceOptions
 from eos_sink.protocol.values import Position
+from eos_sink.sink_options import SourceOptions
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import LOG_TOPIC
