@@ -32,10 +32,12 @@ TASK = f"""
 import pickle, pyarrow, eos_sink.spark.data_source, eos_sink.spark.writers
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.protocol.model import BatchId, Plan, PlanToken
+from eos_sink.protocol.topic_rules import TopicRules
 from eos_sink.protocol.values import Position
 from eos_sink.task.writer import TaskWriter
 options = pickle.loads({pickle.dumps(parse_options(GIVEN))!r})
-plan = Plan(PlanToken(options.names, 0, Position("log", 0, 0), b""), None)
+token, rules = PlanToken(options.names, 0, Position("log", 0, 0), b""), TopicRules(1, 1_000_000)
+plan = Plan(token, None, rules={{"out": rules}})
 task = TaskWriter(ConfluentKafka(options.cluster), options, plan)
 report = task.write(BatchId("stream", 0), 0, [pyarrow.record_batch({{"value": [b"row"]}})])
 assert report.inline
@@ -68,7 +70,7 @@ def test_a_task_loads_few_modules_and_none_of_the_driver() -> None:
 def test_a_plan_loads_few_modules() -> None:
     imports = IN_MEMORY + PLANNER
     found = loaded(SPARK + PARSING + CLIENTS + PLANNER) | (loaded(imports + PLAN) - loaded(imports))
-    assert len(found) <= 63, sorted(found)
+    assert len(found) <= 59, sorted(found)
 
 
 def test_a_commit_loads_few_modules() -> None:
@@ -76,4 +78,4 @@ def test_a_commit_loads_few_modules() -> None:
     writers = "import eos_sink.spark.writers\n"
     while_running = loaded(imports + COMMIT) - loaded(imports)
     found = loaded(SPARK + CLIENTS + writers + COMMITTER) | while_running
-    assert len(found) <= 54, sorted(found)
+    assert len(found) <= 47, sorted(found)

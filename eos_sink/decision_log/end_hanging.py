@@ -14,7 +14,6 @@ from eos_sink.decision_log.register import DecisionRegister
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
-from eos_sink.protocol.hanging_errors import outcome_unknown
 from eos_sink.protocol.model import Decision, LogRecord, Numbering, Override
 from eos_sink.protocol.values import COMMITTED, Hanging, Place, TransactionState, TransactionStatus
 from eos_sink.sink_options import SinkOptions
@@ -64,6 +63,8 @@ def end_hanging(  # noqa: PLR0913
             continue
         commit = was_committed(names, each, records, driver)
         if commit is None:
+            from eos_sink.protocol.hanging_errors import outcome_unknown
+
             raise outcome_unknown(names, each)
         if control.end_hanging(each, commit, deadline):
             _LOGGER.warning(

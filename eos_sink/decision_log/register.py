@@ -37,7 +37,6 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, LogReader, TransactionalProducer
 from eos_sink.metrics.stats import Stats
 from eos_sink.protocol import operator_errors
-from eos_sink.protocol.fenced_errors import refused_member, superseded
 from eos_sink.protocol.model import (
     Decision,
     Entry,
@@ -46,7 +45,6 @@ from eos_sink.protocol.model import (
     PlanToken,
     SourcePosition,
 )
-from eos_sink.protocol.produce_errors import rows_not_taken
 from eos_sink.protocol.values import MemberRefused, Position, ProduceFailed, ProducerFenced
 
 if TYPE_CHECKING:
@@ -84,6 +82,8 @@ def check_current(token: PlanToken, entry: Entry) -> None:
     """
     check_forward(token, entry)
     if entry.seq != token.seq:
+        from eos_sink.protocol.fenced_errors import superseded
+
         raise superseded(token, entry)
 
 
@@ -419,6 +419,8 @@ class DecisionRegister:
     def _explained(self, token: PlanToken, error: BaseException) -> BaseException | None:
         """The error with a remedy for the user; None if the error has one itself."""
         if isinstance(error, MemberRefused):
+            from eos_sink.protocol.fenced_errors import refused_member
+
             latest = self.try_read()
             if latest and latest.seq <= token.seq and latest.record.run != token.run:
                 # The run that the plan has followed, not the one that has joined since.
@@ -426,6 +428,8 @@ class DecisionRegister:
             return refused_member(token.names, error, token.run, latest, token.session_ms)
         if isinstance(error, ProduceFailed):
             if _is_of_row(error, token):
+                from eos_sink.protocol.produce_errors import rows_not_taken
+
                 return rows_not_taken(self._names.driver, error)
             return ClusterError(
                 f"The decision log refuses the record: {error}",

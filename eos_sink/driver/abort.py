@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from eos_sink.decision_log import DecisionRegister, check_forward, describe_driver
+from eos_sink.decision_log import DecisionRegister
+from eos_sink.decision_log.driver_id import describe_driver
+from eos_sink.decision_log.register import check_forward
 from eos_sink.driver.settle import settle
 from eos_sink.errors import OutcomeUnknownError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.metrics.stats import Stats
-from eos_sink.protocol.fenced_errors import superseded
 from eos_sink.protocol.model import Decision, Entry, PlanToken
 from eos_sink.protocol.rules import undecided
 from eos_sink.protocol.values import Transaction, TransactionState
@@ -97,6 +98,8 @@ def check_latest(register: DecisionRegister, token: PlanToken, written: Entry) -
         SupersededError: one has.
     """
     if not register.holds(written):
+        from eos_sink.protocol.fenced_errors import superseded
+
         raise superseded(token, register.try_read() or written)
     return written
 

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from eos_sink.decision_log import DecisionRegister, check_current, check_no_logs, undecided
-from eos_sink.driver.abort import abort_all, fence_plans, list_undecided, settle_without_id
+from eos_sink.decision_log import DecisionRegister
+from eos_sink.decision_log.register import check_current, undecided
 from eos_sink.driver.batch_metrics import BatchMetrics, log_superseded
 from eos_sink.driver.settle import settle
 from eos_sink.errors import (
@@ -33,8 +33,6 @@ from eos_sink.metrics.names import Count, Step
 from eos_sink.metrics.stats import Stats, StepClock
 from eos_sink.protocol import operator_errors
 from eos_sink.protocol.decide import decide
-from eos_sink.protocol.fenced_errors import superseded
-from eos_sink.protocol.hanging_errors import unchecked
 from eos_sink.protocol.model import (
     BatchId,
     Decision,
@@ -59,6 +57,7 @@ from eos_sink.protocol.rules import (
 from eos_sink.protocol.values import ProducerFenced, Transaction, TransactionStatus
 from eos_sink.sink_options import SinkOptions
 
+# What few batches need is imported where it is used: Spark starts a process for the commits.
 if TYPE_CHECKING:
     from eos_sink.driver.source_reader import CheckpointFiles, SourceReader
     from eos_sink.kafka.rows import Rows
@@ -157,6 +156,13 @@ class Committer:
         Args:
             token: the plan's, if it is known without a report.
         """
+        from eos_sink.driver.abort import (
+            abort_all,
+            fence_plans,
+            list_undecided,
+            settle_without_id,
+        )
+
         deadline = Deadline(self._options.step_timeout)
         token = reports[0].token if reports else token
         settle_without_id(self._kafka, self._names, self._register, deadline, token)
@@ -206,6 +212,8 @@ class Committer:
         self._check_topics(decision, reports, deadline)
         places = {place for place in token.unchecked if place[0] in _topics(rows)}
         if places:
+            from eos_sink.protocol.hanging_errors import unchecked
+
             raise unchecked(self._names, places)
         clock = StepClock(self._clock)
         figures = self._metrics.count_decision(decision, reports, rewritten, clock, self._now_ms())
@@ -315,6 +323,8 @@ class Committer:
         """Note in the log that the batch is visible: the next batch may be another stream's, after
         Kafka has forgotten these transactions."""
         try:
+            from eos_sink.driver.abort import fence_plans
+
             figures, soon = self._metrics.take_pending(), deadline.within(_NOTE_S)
             fence_plans(self._register, token, entry, soon, figures, settled=True)
         except Exception as error:  # noqa: BLE001 - the batch is visible whatever fails here
@@ -331,6 +341,8 @@ class Committer:
     ) -> None:
         """Abort what the tasks have written: the batch was visible before another stream wrote
         under this identity. Like `fence_plans`, the record comes before the abort."""
+        from eos_sink.driver.abort import abort_all
+
         token, batch = reports[0].token, reports[0].batch
         known = record.other_stream(batch.stream)
         assert known is not None
@@ -355,8 +367,11 @@ class Committer:
             self._checked.add(topic)
         named = (name for report in reports for name in report.topics)
         new = {*decision.topics, *named} - self._no_logs
-        check_no_logs(self._kafka, new, deadline)
-        self._no_logs |= new
+        if new:
+            from eos_sink.decision_log.other_logs import check_no_logs
+
+            check_no_logs(self._kafka, new, deadline)
+            self._no_logs |= new
 
     def _vote(self, prepared: Sequence[Transaction], begun: float, deadline: Deadline) -> float:
         """Called within the driver's own transaction. Its start is the brokers' time, like the
@@ -387,6 +402,8 @@ class Committer:
         check_current(token, entry)
         decision = entry.decision
         if decision is None:
+            from eos_sink.protocol.fenced_errors import superseded
+
             raise superseded(token, entry)
         if self._source is not None:
             self._source.check_replay(entry.record, decision.batch)

@@ -16,7 +16,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from eos_sink.decision_log import DecisionRegister, describe_driver
+from eos_sink.decision_log import DecisionRegister
+from eos_sink.decision_log.driver_id import describe_driver
 from eos_sink.errors import ClusterError, OperatorNeededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.fingerprint import Hashes, RowDigester

@@ -12,8 +12,10 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from eos_sink.decision_log import DecisionRegister, check_no_logs, explain_wait
+from eos_sink.decision_log import DecisionRegister
+from eos_sink.decision_log.driver_id import explain_wait
 from eos_sink.decision_log.end_hanging import end_hanging, topics_of
+from eos_sink.decision_log.other_logs import check_no_logs
 from eos_sink.driver.abort import (
     abort_all,
     check_latest,
@@ -43,7 +45,6 @@ from eos_sink.kafka.read_topic_rules import read_topic_rules
 from eos_sink.metrics import events
 from eos_sink.metrics.names import Count, Event
 from eos_sink.metrics.stats import Stats
-from eos_sink.protocol.fenced_errors import refused_member, replaced
 from eos_sink.protocol.model import (
     Decision,
     Entry,
@@ -127,6 +128,8 @@ class Planner:
                 entry = go_on(deadline)
             except MemberRefused as refused:
                 self._forget()
+                from eos_sink.protocol.fenced_errors import refused_member
+
                 raise refused_member(
                     self._names,
                     refused,
@@ -185,7 +188,7 @@ class Planner:
             latest = self._read_successor(deadline)
             self._checked = latest is not None and self._takes_turns_with(latest.record.run)
             if not self._checked and not (latest and _has_ended(latest.record.run)):
-                raise replaced(self._names, self._run, latest)
+                raise self._replaced(latest)
         return False
 
     def _read_successor(self, deadline: Deadline) -> Entry | None:
@@ -195,6 +198,11 @@ class Planner:
             return self._register.read(deadline)
         except OperatorNeededError:
             return None
+
+    def _replaced(self, latest: Entry | None) -> SupersededError:
+        from eos_sink.protocol.fenced_errors import replaced
+
+        return replaced(self._names, self._run, latest)
 
     def _takes_turns_with(self, other: Run | None) -> bool:
         """True if the run that planned last has finished its plan: it is another planner process
@@ -214,7 +222,7 @@ class Planner:
         if entry.record.run not in (None, self._run):
             # A newer run has joined: this one learns it before its tasks are refused.
             if not _has_ended(entry.record.run):
-                raise replaced(self._names, self._run, entry)
+                raise self._replaced(entry)
             self._forget()
             return self._recover(deadline)
         if self._options.origin.batch and self._may_be_running(entry):

@@ -6,12 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from eos_sink.identity import DEFAULT_PREFIX, Origin, QueryNames
 from eos_sink.metrics.names import Step
 from eos_sink.metrics.stats import Stats
-from eos_sink.protocol.topic_rules import TopicRules
 from eos_sink.protocol.values import Offsets, Place, Position, Transaction
+
+# Only plans have them.
+if TYPE_CHECKING:
+    from eos_sink.protocol.topic_rules import TopicRules
 
 _WORD = 2**64
 

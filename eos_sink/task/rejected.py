@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from eos_sink.decision_log import find_logs
+from eos_sink.decision_log.other_logs import find_logs
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, Sizes
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
