@@ -294,7 +294,7 @@ class Planner:
         # First, since nobody should be told to change the cleanup.policy of a log.
         check_no_logs(self._kafka, self._options.named_topics, deadline)
         self._check_dead_letter_topic(deadline)
-        self._kafka.producer(self._names.driver, timeout_ms).close()
+        self._kafka.check_settings(self._names.driver, timeout_ms)
         self._check_unrecorded(deadline)
         self._settle_without_id(deadline)
         with explain_wait(self._kafka, self._names):

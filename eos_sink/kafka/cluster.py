@@ -95,6 +95,11 @@ class ConfluentKafka:
             client=client,
         )
 
+    def check_settings(self, transactional_id: str, timeout_ms: int) -> None:
+        # librdkafka takes the same settings from each client, and the native one loads numpy.
+        settings, permissions = self.clients.producer_settings, self.clients.permissions
+        ConfluentProducer(settings, transactional_id, timeout_ms, permissions).close()
+
     def log_producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
         """With the user's settings, but no wait for more records, and record batches that are not
         larger than those of tasks. Only the decision's record may be larger."""

@@ -332,6 +332,13 @@ class Kafka(Protocol):
             ConfigurationError: the client refuses a setting.
         """
 
+    def check_settings(self, transactional_id: str, timeout_ms: int) -> None:
+        """Check, without a broker, that `producer` can be made.
+
+        Raises:
+            ConfigurationError: the client refuses a setting.
+        """
+
     def log_producer(self, transactional_id: str, timeout_ms: int) -> TransactionalProducer:
         """For the driver's transactions: records of the decision log, and rows of small tasks."""
 

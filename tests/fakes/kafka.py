@@ -293,6 +293,9 @@ class FakeKafka:
             self.cluster, self.process, "producer", transactional_id, timeout_ms, largest
         )
 
+    def check_settings(self, transactional_id: str, timeout_ms: int) -> None:
+        """It takes each setting."""
+
     def log_producer(self, transactional_id: str, timeout_ms: int) -> FakeProducer:
         return FakeProducer(
             self.cluster, self.process, "log_producer", transactional_id, timeout_ms
