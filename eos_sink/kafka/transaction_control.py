@@ -18,7 +18,6 @@ from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.producer.transaction import EndTxnRequest, InitProducerIdRequest
 
 from eos_sink.errors import ClusterError, ConfigurationError, OutcomeUnknownError
-from eos_sink.kafka import hanging
 from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import (
@@ -30,7 +29,6 @@ from eos_sink.kafka.error_codes import (
 from eos_sink.kafka.leaders import Leaders
 from eos_sink.kafka.wire import Wire
 from eos_sink.kafka_config.acls import Acl, permission_error
-from eos_sink.kafka_config.broker_versions import VERIFICATION, check_broker, check_verification
 from eos_sink.protocol.values import (
     COMMITTED,
     EndOutcome,
@@ -76,6 +74,12 @@ class KafkaPythonControl:
         self._without: set[str] = set()
 
     def check_brokers(self, deadline: Deadline) -> None:
+        from eos_sink.kafka_config.broker_versions import (
+            VERIFICATION,
+            check_broker,
+            check_verification,
+        )
+
         versions = self._ask_brokers(
             "ApiVersions",
             lambda _: ApiVersionsRequest(
@@ -228,6 +232,8 @@ class KafkaPythonControl:
         def is_own(name: str) -> bool:
             return name in ids or (bool(prefix) and name.startswith(prefix))
 
+        from eos_sink.kafka import hanging
+
         return hanging.find_hanging(self.wire, find_ids, self.describe, is_own, topics, deadline)
 
     def name_producers(self, producers: Iterable[int], deadline: Deadline) -> dict[int, str]:
@@ -238,6 +244,8 @@ class KafkaPythonControl:
         return {row.producer_id: row.transactional_id for row in rows}
 
     def end_hanging(self, ended: Hanging, commit: bool, deadline: Deadline) -> bool:
+        from eos_sink.kafka import hanging
+
         return hanging.end_hanging(self.wire, ended, commit, deadline)
 
     def list_open(self, prefix: str, deadline: Deadline) -> list[str]:
