@@ -44,10 +44,13 @@ assert report.inline
 import eos_sink.kafka.native.client
 """
 SPARK = "import eos_sink.spark.data_source, eos_sink.kafka.cluster\n"
-PARSING = f"from eos_sink.options import parse_options\nparse_options({GIVEN})\n"
+PARSING = f"from eos_sink.options import parse_options\noptions = parse_options({GIVEN})\n"
 CLIENTS = "import eos_sink.kafka.transaction_control, eos_sink.kafka.log_reader\n"
 # What a real Kafka needs for a plan, and a fake one does not.
-CHECKS = "import eos_sink.kafka.hanging, eos_sink.kafka_config.broker_versions\n"
+CHECKS = """
+import eos_sink.kafka.hanging, eos_sink.kafka_config.broker_versions
+eos_sink.kafka.cluster.ConfluentKafka(options.cluster).check_settings("q", 60_000)
+"""
 PLANNER = "from eos_sink.driver.planner import Planner\n"
 COMMITTER = "from eos_sink.driver.committer import Committer\n"
 

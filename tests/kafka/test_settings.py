@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from eos_sink.errors import ConfigurationError
+from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.confluent_client import ConfluentClient
 from eos_sink.kafka.connection.settings import connection_settings, librdkafka_settings
 from eos_sink.kafka.producer import ConfluentProducer
@@ -85,6 +86,12 @@ def test_each_choice_is_taken(name: str) -> None:
 def test_what_the_client_refuses_is_an_error_that_names_the_setting() -> None:
     with pytest.raises(ConfigurationError, match="debug"):
         accepted({"debug": "everything"})
+
+
+def test_a_plan_finds_what_the_client_would_refuse() -> None:
+    kafka = ConfluentKafka(parse_options({**BROKER, "kafka.debug": "everything"}).cluster)
+    with pytest.raises(ConfigurationError, match="debug"):
+        kafka.check_settings("id", TRANSACTION_MS)
 
 
 class Recorder(ConfluentClient):
