@@ -8,6 +8,7 @@ writer and no source (pyspark.sql.worker.commit_data_source_write).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -57,10 +58,15 @@ class KafkaEosDataSource(DataSource):
         return partial(type(self).defaults.check_applied, frozenset(self.options))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Called once for a stream, after its first plan. Its commits then need no more parsing."""
+        """Spark pickles the source of a stream once, after the first plan, for the process of
+        commit() and abort(), which need not parse the options again."""
         from eos_sink.options import parse_options
 
-        return {**self.__dict__, "_committing": parse_options(self._all_options())}
+        state = dict(self.__dict__)
+        # An error is raised where it is shown: by `streamWriter`, before that plan.
+        with contextlib.suppress(ConfigurationError):
+            state["_committing"] = parse_options(self._all_options())
+        return state
 
     @classmethod
     def name(cls) -> str:

@@ -75,6 +75,13 @@ def test_the_process_of_commits_gets_parsed_options() -> None:
     assert loaded.isdisjoint({"eos_sink.options", "eos_sink.kafka_config.translate"})
 
 
+def test_an_error_of_a_stream_is_not_one_of_pickling() -> None:
+    source = FakeDataSource({**OPTIONS, "txnAppId": "app", "txnVersion": "1"})
+    arrived: FakeDataSource = pickle.loads(pickle.dumps(source))
+    with pytest.raises(ConfigurationError, match=r"are for df\.write"):
+        arrived.streamWriter(SCHEMA, overwrite=False)
+
+
 def test_a_batch_of_which_a_task_has_not_reported_is_not_decided(world: World) -> None:
     writer = FakeDataSource(OPTIONS).streamWriter(SCHEMA, overwrite=False)
     before = log_records(world)
