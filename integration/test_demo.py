@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from eos_sink.cli.output import Progress
 from eos_sink_lab.demo.demo_result import DemoResult
 from eos_sink_lab.demo.run_demo import DemoOptions, run_demo
+from eos_sink_lab.progress import Progress
 from eos_sink_lab.testing import KafkaCluster
 
 # Twelve batches. The kill in mid-commit is planned for the seventh. It lets two go by if it finds

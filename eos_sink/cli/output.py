@@ -1,6 +1,6 @@
-"""Everything that a command prints: its report, news and progress.
+"""The report that a command prints.
 
-On a terminal rich draws tables and bars, if it is installed. Everywhere else the same content is
+On a terminal rich draws its table, if it is installed. Everywhere else the same content is
 plain text.
 """
 
@@ -11,7 +11,6 @@ import importlib.util
 import json
 import sys
 import textwrap
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -19,7 +18,6 @@ from itertools import zip_longest
 from typing import Any, TextIO
 
 _DURATIONS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000))
-_FIRST_PROGRESS_S = 1.0
 
 
 class CommandError(Exception):
@@ -184,87 +182,6 @@ def _wrapped_rows(report: Report) -> Iterator[tuple[str, ...]]:
             for text in texts
         ]
         yield from zip_longest(*cells, fillvalue="")
-
-
-class Progress:
-    """Prints the news and the progress of a long command, with the elapsed time.
-
-    Where rich can draw, the progress is a bar for each step, which vanishes at the end. Elsewhere
-    it is a line now and then.
-
-    Args:
-        out: a file or a terminal; None: nothing is shown.
-        every_s: seconds between two lines of progress.
-    """
-
-    def __init__(self, out: TextIO | None, every_s: float = 5.0) -> None:
-        self._out, self._every_s = out, every_s
-        self._began = self._step_began = time.monotonic()
-        self._next_line = 0.0
-        self._step, self._total = "", 0
-        self._bars: Any = None
-        self._tasks: dict[str, Any] = {}
-
-    def __enter__(self) -> Progress:
-        if self._out is not None and is_rich_terminal(self._out):
-            from rich import progress
-            from rich.console import Console
-
-            self._bars = progress.Progress(
-                progress.TextColumn("{task.description}"),
-                progress.BarColumn(bar_width=28),
-                progress.TextColumn("{task.percentage:>3.0f} %"),
-                progress.TextColumn("{task.fields[text]}"),
-                progress.TimeRemainingColumn(compact=True),
-                console=Console(file=self._out),
-                transient=True,
-                refresh_per_second=8,
-            )
-            self._bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bars is not None:
-            self._bars.stop()
-
-    def say(self, text: str) -> None:
-        """Print one line of news."""
-        clock, text = f"{time.monotonic() - self._began:6.1f} s", printable(text)
-        if self._bars is not None:
-            self._bars.console.print(f"{clock}  {text}", markup=False, soft_wrap=True)
-        elif self._out is not None:
-            print(f"{clock}  {text}", file=self._out, flush=True)
-
-    def step(self, what: str, total: int) -> None:
-        """Begin a step, or change the total of the current one."""
-        if what != self._step:
-            self._step_began = time.monotonic()
-            self._next_line = self._step_began + _FIRST_PROGRESS_S
-        self._step, self._total = what, total
-        if self._bars is not None:
-            if what not in self._tasks:
-                self._tasks[what] = self._bars.add_task(what, text="")
-            self._bars.update(self._tasks[what], total=total)
-
-    def at(self, done: int, rows: int, note: str = "") -> None:
-        """Show how far the step is; cheap, so it may be called often.
-
-        Args:
-            done: how much of the step's total.
-            rows: rows so far; they give the rate.
-            note: more to show.
-        """
-        now = time.monotonic()
-        if self._bars is None and now < self._next_line:
-            return
-        self._next_line = now + self._every_s
-        rate = rows / max(0.1, now - self._step_began)
-        text = f"{rows:,} rows, {rate:,.0f} rows/s" + (f", {note}" if note else "")
-        if self._bars is not None:
-            self._bars.update(self._tasks[self._step], completed=done, text=text)
-        else:
-            share = f"{done / self._total:.0%}, " if self._total else ""
-            self.say(f"{self._step}: {share}{text}")
 
 
 def span(ms: int) -> str:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from eos_sink.cli.arguments import positive, whole
 from eos_sink.cli.exit_codes import ExitCode
-from eos_sink.cli.output import Cell, CommandError, Mood, Progress, Report, require_libraries
+from eos_sink.cli.output import Cell, CommandError, Mood, Report, require_libraries
+from eos_sink_lab.progress import Progress
 
 if TYPE_CHECKING:
     from eos_sink_lab.demo.demo_result import DemoResult, RunResult

@@ -20,10 +20,11 @@ from eos_sink.cli.arguments import (
     seconds,
 )
 from eos_sink.cli.exit_codes import ExitCode
-from eos_sink.cli.output import Cell, CommandError, Mood, Progress, Report, require_libraries
+from eos_sink.cli.output import Cell, CommandError, Mood, Report, require_libraries
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
+from eos_sink_lab.progress import Progress
 
 if TYPE_CHECKING:
     from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
