@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from eos_sink.cli.arguments import add_connection, add_timeout, cluster_config, command_line
+from eos_sink.cli.arguments import add_connection, add_timeout, command_line, connect
 from eos_sink.cli.batch_text import (
     describe_coordinator,
     describe_decision,
@@ -20,18 +19,17 @@ from eos_sink.cli.batch_text import (
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import Cell, CommandError, Report
 from eos_sink.cli.query_name import add_query, find_query
+from eos_sink.identity import QueryNames
+from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.ops.alerts import options_for
 from eos_sink.ops.documents import batch_document, decision_document, evidence_document
-from eos_sink.protocol.model import BatchId, Numbering
+from eos_sink.ops.explain import Explanation, Fate, Known, TaskFate, explain_batch, find_batch
+from eos_sink.ops.history import read_histories
+from eos_sink.protocol.model import BatchId, Numbering, SourcePosition
 from eos_sink.protocol.outcome import Outcome
 from eos_sink.protocol.source_errors import as_json
 from eos_sink.shell import sink_command
-
-if TYPE_CHECKING:
-    from eos_sink.identity import QueryNames
-    from eos_sink.kafka.admin_interface import Admin
-    from eos_sink.ops.explain import Explanation, TaskFate
-    from eos_sink.protocol.model import SourcePosition
 
 NAME = "explain"
 HELP = "Show what became of one batch, task by task, and from what evidence."
@@ -59,9 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Report:
     """Read the log, and ask coordinators and topics."""
-    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
-
-    with closing(ConfluentAdmin(cluster_config(arguments), arguments.timeout)) as admin:
+    with connect(arguments, arguments.timeout) as admin:
         return explain(admin, arguments)
 
 
@@ -71,9 +67,6 @@ def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
     Raises:
         CommandError: there is no such query.
     """
-    from eos_sink.ops.explain import Fate, Known, explain_batch, find_batch
-    from eos_sink.ops.history import read_histories
-
     deadline = Deadline(arguments.timeout)
     known = read_histories(admin, arguments.prefix, deadline)
     names = find_query(arguments.query, known, arguments.prefix)
@@ -149,8 +142,6 @@ def _task_document(task: TaskFate) -> dict[str, Any]:
 
 def list_evidence(batch: Explanation, task: TaskFate) -> Iterator[str]:
     """Say from what it is known what became of a task; nothing if it is not known."""
-    from eos_sink.ops.explain import Fate
-
     known = task.evidence
     if task.inline:
         yield "its rows are in the transaction of the decision"
@@ -182,9 +173,6 @@ def list_evidence(batch: Explanation, task: TaskFate) -> Iterator[str]:
 
 
 def _list_notes(names: QueryNames, batch: Explanation, reach: str) -> Iterator[str]:
-    from eos_sink.ops.alerts import options_for
-    from eos_sink.ops.explain import Known
-
     yield f"Query {names.shown}, {BatchId(batch.stream, batch.batch)}: {batch.known.value}."
     if batch.written is not None and batch.decision is not None:
         at = datetime.fromtimestamp(batch.written.at_ms / 1000, timezone.utc)
@@ -226,8 +214,6 @@ def _list_notes(names: QueryNames, batch: Explanation, reach: str) -> Iterator[s
 
 def _explain_single(batch: Explanation) -> str:
     """Say what follows for a write without a number that the log does not have."""
-    from eos_sink.ops.explain import Known
-
     record = f"record {batch.batch} of the query"
     if batch.known is Known.NOT_DECIDED:
         return (

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from eos_sink.cli.output import CommandError
-
-if TYPE_CHECKING:
-    from eos_sink.identity import QueryNames
-    from eos_sink.protocol.model import Run
+from eos_sink.driver.processes import is_alive_here, is_dead_here
+from eos_sink.identity import QueryNames
+from eos_sink.ops.operator_run import may_be_alive
+from eos_sink.protocol.model import Run
 
 
 def add_take_over(parser: argparse.ArgumentParser) -> None:
@@ -35,9 +34,6 @@ def check_driver(
     Raises:
         CommandError: a run of the query is alive, or may be.
     """
-    from eos_sink.driver.processes import is_alive_here, is_dead_here
-    from eos_sink.ops.operator_run import may_be_alive
-
     if take_over or not may_be_alive(run, hosts):
         return
     if hosts:

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
-from contextlib import closing
-from typing import TYPE_CHECKING
 
-from eos_sink.cli.arguments import add_changes_timeout, add_connection, cluster_config
+from eos_sink.cli.arguments import add_changes_timeout, add_connection, connect
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.live_run import add_take_over, check_driver
 from eos_sink.cli.output import Cell, Report
 from eos_sink.cli.query_name import add_query, add_yes, confirm, read_query
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.documents import source_document
+from eos_sink.ops.source_position import SourceState, Use, read_source, use
 from eos_sink.protocol.source_errors import as_json
-
-if TYPE_CHECKING:
-    from eos_sink.identity import QueryNames
-    from eos_sink.ops.source_position import SourceState
-    from eos_sink.protocol.values import Place
+from eos_sink.protocol.values import Place
 
 NAME = "offsets"
 HELP = "Show where a query stands in its Kafka source, as JSON for startingOffsets."
@@ -57,11 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Report:
     """Show the offsets, or carry out a choice."""
-    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
-    from eos_sink.ops.source_position import Use, read_source, use
-
     deadline = Deadline(arguments.timeout)
-    with closing(ConfluentAdmin(cluster_config(arguments), arguments.timeout)) as admin:
+    with connect(arguments, arguments.timeout) as admin:
         names = read_query(admin, arguments.query, arguments.prefix, deadline)
         state = read_source(admin.kafka, names, arguments.group, deadline)
         if arguments.use is None:

@@ -6,7 +6,6 @@ import argparse
 import difflib
 import sys
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 from eos_sink.cli.output import CommandError, printable
 from eos_sink.identity import (
@@ -16,11 +15,9 @@ from eos_sink.identity import (
     query_identity,
     shown_location,
 )
-
-if TYPE_CHECKING:
-    from eos_sink.kafka.admin_interface import Admin
-    from eos_sink.kafka.deadline import Deadline
-
+from eos_sink.kafka.admin_interface import Admin
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.ops.history import read_histories
 
 FOUND_BY = (
     "A query is found by its name in errors and in the decision log, by its eos.id, by its "
@@ -48,8 +45,6 @@ def add_yes(parser: argparse.ArgumentParser) -> None:
 
 def read_query(admin: Admin, given: str, prefix: str, deadline: Deadline) -> QueryNames:
     """Find a query among those of the decision log, as `find_query` does."""
-    from eos_sink.ops.history import read_histories
-
     return find_query(given, read_histories(admin, prefix, deadline), prefix)
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from eos_sink.cli.arguments import add_changes_timeout, add_connection, cluster_config
+from eos_sink.cli.arguments import add_changes_timeout, add_connection, connect
 from eos_sink.cli.batch_text import (
     describe_coordinator,
     describe_decision,
@@ -20,6 +19,9 @@ from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.live_run import add_take_over, check_driver
 from eos_sink.cli.output import Cell, Report
 from eos_sink.cli.query_name import add_query, add_yes, confirm, read_query
+from eos_sink.decision_log import Entry
+from eos_sink.driver.processes import is_alive_here
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.documents import (
@@ -30,10 +32,9 @@ from eos_sink.ops.documents import (
     rows_document,
     run_document,
 )
+from eos_sink.ops.operator_run import may_be_alive
 
 if TYPE_CHECKING:
-    from eos_sink.decision_log import Entry
-    from eos_sink.identity import QueryNames
     from eos_sink.ops.resolve import Choice, QueryEvidence, TransactionEvidence
 
 NAME = "resolve"
@@ -87,11 +88,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Report:
     """Show the evidence, or carry out a choice."""
-    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
     from eos_sink.ops.resolve import Choice, apply_choice, gather_evidence, write_choice
 
     deadline = Deadline(arguments.timeout)
-    with closing(ConfluentAdmin(cluster_config(arguments), arguments.timeout)) as admin:
+    with connect(arguments, arguments.timeout) as admin:
         names = read_query(admin, arguments.query, arguments.prefix, deadline)
         evidence = gather_evidence(admin, names, arguments.tail, deadline)
         if arguments.choice is None:
@@ -185,9 +185,6 @@ def _make_row(each: TransactionEvidence) -> tuple[Cell, ...]:
 
 
 def _list_notes(names: QueryNames, evidence: QueryEvidence) -> Iterator[str]:
-    from eos_sink.driver.processes import is_alive_here
-    from eos_sink.ops.operator_run import may_be_alive
-
     entry = evidence.entry
     yield f"Query {names.query}, group {names.group}"
     if entry is None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import replace
 
-from eos_sink.cli.arguments import add_connection, add_timeout, cluster_config, command_line
+from eos_sink.cli.arguments import add_connection, add_timeout, command_line, connect
 from eos_sink.cli.batch_text import outcome_cell
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import Cell, CommandError, Report, span
@@ -15,6 +14,7 @@ from eos_sink.cli.query_name import add_query, find_query
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.alerts import find_alerts
 from eos_sink.ops.documents import query_document, transaction_document
+from eos_sink.ops.observer import Observer
 from eos_sink.ops.status import QueryStatus, Snapshot
 from eos_sink.protocol.model import BatchId, Numbering
 
@@ -43,10 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Report:
     """Take one snapshot."""
-    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
-    from eos_sink.ops.observer import Observer
-
-    with closing(ConfluentAdmin(cluster_config(arguments), arguments.timeout)) as admin:
+    with connect(arguments, arguments.timeout) as admin:
         found = Observer(admin, arguments.prefix).look(Deadline(arguments.timeout))
     return make_report(found, arguments)
 

@@ -7,28 +7,34 @@ import difflib
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eos_sink.cli.arguments import (
     add_changes_timeout,
     add_connection,
     add_timeout,
-    cluster_config,
     command_line,
+    connect,
 )
 from eos_sink.cli.command_parser import CommandParser
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.live_run import add_take_over, check_driver
 from eos_sink.cli.output import Cell, CommandError, Mood, Report, printable, span
 from eos_sink.cli.query_name import add_yes, confirm
+from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.documents import batch_document, transaction_document
+from eos_sink.ops.observer import Observer
+from eos_sink.ops.status import Driver, QueryStatus, QueryTransaction, Snapshot
+from eos_sink.ops.transactions import (
+    check_decided,
+    check_undecided,
+    commit_decided,
+    end_undecided,
+    list_transactions,
+)
+from eos_sink.protocol.values import EndOutcome
 from eos_sink.shell import quote, sink_command
-
-if TYPE_CHECKING:
-    from eos_sink.kafka.admin_interface import Admin
-    from eos_sink.ops.status import QueryStatus, QueryTransaction, Snapshot
 
 NAME = "transactions"
 HELP = "List the queries' transactions, describe one, or end single ones."
@@ -125,9 +131,7 @@ def _add_change(action: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Report:
     """Show, or show and carry out."""
-    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
-
-    with closing(ConfluentAdmin(cluster_config(arguments), arguments.timeout)) as admin:
+    with connect(arguments, arguments.timeout) as admin:
         return carry_out(admin, arguments)
 
 
@@ -145,9 +149,6 @@ def carry_out(
     Raises:
         CommandError, RefusedChoice, EosSinkError: nothing was done.
     """
-    from eos_sink.ops.observer import Observer
-    from eos_sink.ops.transactions import list_transactions
-
     if arguments.force and len(arguments.ids) > 1:
         raise CommandError("--force is for one ID")
     deadline, prefix = Deadline(arguments.timeout), arguments.prefix
@@ -181,14 +182,6 @@ def _end(
     arguments: argparse.Namespace,
 ) -> Report:
     """Commit what is decided, or end what is not."""
-    from eos_sink.ops.transactions import (
-        check_decided,
-        check_undecided,
-        commit_decided,
-        end_undecided,
-    )
-    from eos_sink.protocol.values import EndOutcome
-
     commit, force = arguments.action == "commit", arguments.force
     status = _find_query(snapshot, chosen)
     transactions = [each.state.transaction for each in chosen]
@@ -299,8 +292,6 @@ def _report_list(snapshot: Snapshot, listed: Sequence[QueryTransaction]) -> Repo
 
 def _report_one(snapshot: Snapshot, each: QueryTransaction, reach: str) -> Report:
     """All that is known of one id, and the command that ends it."""
-    from eos_sink.ops.status import Driver
-
     columns = _columns(each, snapshot.at_ms)
     notes = [*_describe(snapshot, each), *(problem.what for problem in snapshot.problems)]
     if each.open and each.task:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from eos_sink.cli.arguments import (
     add_connection,
-    cluster_config,
     command_line,
+    connect,
     positive,
     positive_seconds,
     seconds,
@@ -39,18 +39,18 @@ from eos_sink.cli.status_command import (
     time_left,
 )
 from eos_sink.errors import EosSinkError
+from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.activity import ActivityTracker, EventKind, QueryEvent, Throughput
 from eos_sink.ops.alerts import find_alerts
 from eos_sink.ops.documents import batch_document, query_document, run_document
+from eos_sink.ops.observer import Observer
 from eos_sink.ops.status import Snapshot
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
     from rich.text import Text
-
-    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 
 NAME = "watch"
 HELP = "Watch batches as they are decided and settled, until Ctrl-C."
@@ -92,8 +92,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Take snapshots until Ctrl-C."""
-    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
-
     view = make_view(
         sys.stdout,
         as_json=arguments.json,
@@ -101,16 +99,18 @@ def run(arguments: argparse.Namespace) -> None:
         title=f"eos-sink watch · {arguments.bootstrap_server}",
         reach=command_line(arguments),
     )
-    admin = ConfluentAdmin(cluster_config(arguments), arguments.update_timeout)
     # Ctrl-C is the usual way to leave.
-    with closing(admin), closing(view), suppress(KeyboardInterrupt), signals_within_calls():
+    with (
+        connect(arguments, arguments.update_timeout) as admin,
+        closing(view),
+        suppress(KeyboardInterrupt),
+        signals_within_calls(),
+    ):
         _watch(admin, view, arguments)
 
 
-def _watch(admin: ConfluentAdmin, view: View, arguments: argparse.Namespace) -> None:
+def _watch(admin: Admin, view: View, arguments: argparse.Namespace) -> None:
     """Raises EosSinkError from the first snapshot; a later failure is shown and tried again."""
-    from eos_sink.ops.observer import Observer
-
     observer, tracker, updates = Observer(admin, arguments.prefix), ActivityTracker(), 0
     while True:
         began, silent = time.monotonic(), True
