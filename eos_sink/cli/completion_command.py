@@ -37,4 +37,4 @@ def run(arguments: argparse.Namespace) -> Report:
 
     script = shtab.complete(parser(), arguments.shell)
     document = {"shell": arguments.shell, "script": script}
-    return Report((), (), (script,), ok=True, document=document, lines=True)
+    return Report((), (script,), ok=True, document=document, lines=True)

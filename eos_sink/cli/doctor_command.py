@@ -172,12 +172,11 @@ def report_of(results: Results, *, secured: bool) -> Report:
         notes.append("\nadmin.properties stands for the login of a cluster administrator.")
     notes.append("\n" + ", ".join(f"{n} {level}" for level, n in levels.items() if n) + ".")
     return Report(
-        columns=("", "check", "found"),
-        rows=tuple(
-            (Cell(f.level.value, _MOODS[f.level.value]), Cell(check), Cell(f.what))
+        rows=[
+            {"": Cell(f.level.value, _MOODS[f.level.value]), "check": check, "found": f.what}
             for check, f in findings
-        ),
-        notes=tuple(notes),
+        ],
+        notes=notes,
         ok=not counts["failure"],
         document={
             "findings": [

@@ -17,7 +17,7 @@ from eos_sink.cli.batch_text import (
     outcome_cell,
 )
 from eos_sink.cli.exit_codes import ExitCode
-from eos_sink.cli.output import Cell, CommandError, Report
+from eos_sink.cli.output import CommandError, Report, Row
 from eos_sink.cli.query_name import add_query, find_query
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Admin
@@ -78,13 +78,13 @@ def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
     found = explain_batch(admin, names, history, batch, deadline)
     written, decision = found.written, found.decision
     others = [stream for stream in history.streams if stream != found.stream]
-    rows = tuple(
-        (
-            Cell(str(each.partition)),
-            Cell("-" if each.rows is None else f"{each.rows:,}"),
-            outcome_cell(each.fate.value),
-            Cell("; ".join(list_evidence(found, each)) or "nothing"),
-        )
+    rows: tuple[Row, ...] = tuple(
+        {
+            "task": str(each.partition),
+            "rows": "-" if each.rows is None else f"{each.rows:,}",
+            "outcome": outcome_cell(each.fate.value),
+            "known from": "; ".join(list_evidence(found, each)) or "nothing",
+        }
         for each in found.fates
     )
     good = {Outcome.COMMITTED, Fate.NO_ROWS, Fate.REWRITTEN}
@@ -111,9 +111,8 @@ def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
             f"Other streams of this query have batches of their own (--stream): {streams}."
         )
     return Report(
-        ("task", "rows", "outcome", "known from") if rows else (),
         rows,
-        tuple(notes),
+        notes,
         ok=certain and all(each.fate in good for each in found.fates),
         document=document,
         left=4,

@@ -123,7 +123,7 @@ def _run_once(scraper: Scraper, file: Path | None) -> Report:
         for each in scrape.collect()
     }
     text = f"Written: {file}" if file else scrape.text().rstrip("\n")
-    return Report((), (), (text,), True, document, lines=True)
+    return Report((), (text,), True, document, lines=True)
 
 
 def _serve(scraper: Scraper, address: str, port: int) -> None:

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from eos_sink.cli.arguments import command_line
-from eos_sink.cli.output import Cell, Report, render, span
+from eos_sink.cli.output import Report, render, span
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.alerts import find_alerts
@@ -112,9 +112,9 @@ class SinkStatus(SparkSide):
 
     def __repr__(self) -> str:
         head, *lines = self._lines()
-        rows = tuple((Cell(name), Cell(text)) for name, text in lines)
+        rows = [dict(zip(head, line, strict=True)) for line in lines]
         notes = self.alerts or (() if self.error else ("No action needed.",))
-        report = Report(head, rows, notes, ok=not notes, document={}, left=2, wrap=_WIDTH)
+        report = Report(rows, notes, ok=not notes, document={}, left=2, wrap=_WIDTH)
         return render(report).strip("\n")
 
     def _repr_html_(self) -> str:

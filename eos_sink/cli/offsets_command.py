@@ -8,7 +8,7 @@ import json
 from eos_sink.cli.arguments import add_changes_timeout, add_connection, connect
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.live_run import add_take_over, check_driver
-from eos_sink.cli.output import Cell, Report
+from eos_sink.cli.output import Report, Row
 from eos_sink.cli.query_name import add_query, add_yes, confirm, read_query
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
@@ -30,7 +30,6 @@ EXIT_CODES = {
     ExitCode.OK: "the log and the group agree, or the choice is carried out",
     ExitCode.FAILED: "they differ, or it is not known where the query stands",
 }
-_COLUMNS = ("partition", "next offset", "group", "end", "lag")
 _CONSEQUENCES = {
     "record": "the group gets the offsets of the decision log, which repeats and skips no row",
     "group": "a new checkpoint begins at the offsets of the group: rows before them that are not "
@@ -70,12 +69,11 @@ def run(arguments: argparse.Namespace) -> Report:
         return make_report(names, read_source(admin.kafka, names, arguments.group, deadline))
 
 
-def _make_row(
-    place: Place, offset: int | None, committed: int | None, end: int | None
-) -> tuple[Cell, ...]:
+def _make_row(place: Place, offset: int | None, committed: int | None, end: int | None) -> Row:
     lag = None if offset is None or end is None else end - offset
-    figures = ("" if each is None else f"{each:,}" for each in (offset, committed, end, lag))
-    return (Cell(f"{place[0]}[{place[1]}]"), *map(Cell, figures))
+    figures = {"next offset": offset, "group": committed, "end": end, "lag": lag}
+    shown = {name: "" if each is None else f"{each:,}" for name, each in figures.items()}
+    return {"partition": f"{place[0]}[{place[1]}]", **shown}
 
 
 def make_report(names: QueryNames, state: SourceState) -> Report:
@@ -84,10 +82,10 @@ def make_report(names: QueryNames, state: SourceState) -> Report:
     reached = position.reached if position else {}
     known = position is not None and not position.stale
     starting = json.dumps(as_json(reached)) if known else None
-    rows = tuple(
+    rows = [
         _make_row(place, reached.get(place), state.committed.get(place), state.ends.get(place))
         for place in sorted({*reached, *state.committed})
-    )
+    ]
     notes = [f"startingOffsets: {starting}"] if starting else []
     if not known:
         notes.append(
@@ -107,4 +105,4 @@ def make_report(names: QueryNames, state: SourceState) -> Report:
         "offsets": as_json(reached),
         "committed": as_json(state.committed),
     }
-    return Report(_COLUMNS, rows, tuple(notes), known and not state.differs, document)
+    return Report(rows, notes, known and not state.differs, document)

@@ -11,11 +11,14 @@ import importlib.util
 import json
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import zip_longest
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 _DURATIONS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000))
 
@@ -68,10 +71,14 @@ class Mood(Enum):
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table."""
+    """One cell of a table that is not plain."""
 
     text: str
     mood: Mood = Mood.PLAIN
+
+
+Row = Mapping[str, "Cell | str"]
+"""The cells of a row by the headings of their columns."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +86,7 @@ class Report:
     """A table and the notes below it.
 
     Attributes:
-        columns: headings; without any there is no table.
-        rows: each as long as `columns`.
+        rows: all with the same columns; without any there is no table.
         notes: sentences.
         ok: False makes the command's exit code 1.
         document: the same for programs: JSON, or what `encode_value` makes of a value.
@@ -90,9 +96,8 @@ class Report:
         lines: notes have line breaks of their own.
     """
 
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    notes: tuple[str, ...]
+    rows: Sequence[Row]
+    notes: Sequence[str]
     ok: bool
     document: Mapping[str, Any]
     left: int = 1
@@ -101,9 +106,30 @@ class Report:
     lines: bool = False
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The headings."""
+        return tuple(self.rows[0]) if self.rows else ()
+
+    @property
+    def cells(self) -> list[list[Cell]]:
+        """The table without its headings."""
+        return [list_cells(row) for row in self.rows]
+
+    @property
     def text(self) -> str:
         """The notes as they may be printed."""
         return "\n".join(printable(note, lines=self.lines) for note in self.notes)
+
+
+def list_cells(row: Row) -> list[Cell]:
+    return [each if isinstance(each, Cell) else Cell(each) for each in row.values()]
+
+
+def list_texts(row: Row) -> list[Text]:
+    """Return the cells of a row as rich draws them."""
+    from rich.text import Text
+
+    return [Text(printable(cell.text), cell.mood.value) for cell in list_cells(row)]
 
 
 def require_libraries(purpose: str, extra: str, *names: str) -> None:
@@ -124,7 +150,7 @@ def is_rich_terminal(out: TextIO) -> bool:
 
 def print_report(report: Report, *, as_json: bool = False) -> None:
     """Print the report to standard output: a table, or its document as JSON."""
-    if as_json or not report.columns or not is_rich_terminal(sys.stdout):
+    if as_json or not report.rows or not is_rich_terminal(sys.stdout):
         print(render(report, as_json=as_json), flush=True)
         return
     # Imported here: a command in a pipe does without rich.
@@ -139,7 +165,7 @@ def print_report(report: Report, *, as_json: bool = False) -> None:
             Text(name), justify="left" if index < report.left else "right", overflow="fold"
         )
     for row in report.rows:
-        table.add_row(*(Text(printable(cell.text), cell.mood.value) for cell in row))
+        table.add_row(*list_texts(row))
     Console(file=sys.stdout).print(table)
     # Not printed by rich, which would break lines within a command.
     if report.notes:
@@ -150,7 +176,7 @@ def render(report: Report, *, as_json: bool = False) -> str:
     """The report as plain text, or its document as JSON."""
     if as_json:
         return json.dumps(report.document, indent=2, default=encode_value)
-    if not report.columns:
+    if not report.rows:
         return report.text
     lines = [report.columns, *_wrapped_rows(report)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -173,7 +199,7 @@ def encode_value(value: Any) -> Any:
 
 
 def _wrapped_rows(report: Report) -> Iterator[tuple[str, ...]]:
-    for row in report.rows:
+    for row in report.cells:
         texts = [printable(cell.text) for cell in row]
         cells = [
             textwrap.wrap(text, report.wrap, break_long_words=False, break_on_hyphens=False)

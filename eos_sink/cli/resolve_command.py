@@ -17,7 +17,7 @@ from eos_sink.cli.batch_text import (
 )
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.live_run import add_take_over, check_driver
-from eos_sink.cli.output import Cell, Report
+from eos_sink.cli.output import Report, Row
 from eos_sink.cli.query_name import add_query, add_yes, confirm, read_query
 from eos_sink.decision_log import Entry
 from eos_sink.driver.processes import is_alive_here
@@ -60,7 +60,6 @@ _CHOICES = {
     "it has, and partitions that were lost stay lost.",
     "forget": "The decision is dropped: what Spark runs next is written, even if Kafka has it.",
 }
-_COLUMNS = ("partition", "rows", "coordinator", "witness", "rows at the end", "marker", "outcome")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -160,9 +159,8 @@ def make_report(
     else:
         notes.append("Nothing is in doubt. If the query still stops: --accept or --forget.")
     return Report(
-        _COLUMNS if evidence.transactions else (),
         tuple(map(_make_row, evidence.transactions)),
-        tuple(notes),
+        notes,
         ok=written is not None
         or not (
             evidence.in_doubt or evidence.unrepeated or evidence.committed or evidence.untraced
@@ -171,17 +169,17 @@ def make_report(
     )
 
 
-def _make_row(each: TransactionEvidence) -> tuple[Cell, ...]:
+def _make_row(each: TransactionEvidence) -> Row:
     same = ", the decided ones" if each.same_rows else ""
-    return (
-        Cell(str(each.entry.partition)),
-        Cell(f"{each.entry.digest.rows:,}"),
-        Cell(describe_coordinator(each.evidence)),
-        Cell(describe_witness(each.evidence)),
-        Cell(f"{each.trace.rows:,}{same}"),
-        Cell(describe_marker(each.marker)),
-        outcome_cell(each.outcome.value),
-    )
+    return {
+        "partition": str(each.entry.partition),
+        "rows": f"{each.entry.digest.rows:,}",
+        "coordinator": describe_coordinator(each.evidence),
+        "witness": describe_witness(each.evidence),
+        "rows at the end": f"{each.trace.rows:,}{same}",
+        "marker": describe_marker(each.marker),
+        "outcome": outcome_cell(each.outcome.value),
+    }
 
 
 def _list_notes(names: QueryNames, evidence: QueryEvidence) -> Iterator[str]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from eos_sink.cli.arguments import add_connection, add_timeout, command_line, connect
 from eos_sink.cli.batch_text import outcome_cell
 from eos_sink.cli.exit_codes import ExitCode
-from eos_sink.cli.output import Cell, CommandError, Report, span
+from eos_sink.cli.output import Cell, CommandError, Report, Row, span
 from eos_sink.cli.query_name import add_query, find_query
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.alerts import find_alerts
@@ -57,7 +57,6 @@ def make_report(found: Snapshot, arguments: argparse.Namespace) -> Report:
     found = select_queries(found, arguments.query, arguments.prefix)
     alerts = find_alerts(found, command_line(arguments))
     sourced = any(each.source for each in found.queries)
-    tables = [_columns(each, found.at_ms, sourced=sourced) for each in found.queries]
     log, notes = arguments.log_topic, [str(each) for each in alerts]
     if not found.log and found.unrecorded:
         notes[:0] = [f"There is no decision log {log}."]
@@ -93,9 +92,8 @@ def make_report(found: Snapshot, arguments: argparse.Namespace) -> Report:
         "alerts": alerts,
     }
     return Report(
-        tuple(tables[0]) if tables else (),
-        tuple(tuple(columns.values()) for columns in tables),
-        tuple(notes),
+        [_make_row(each, found.at_ms, sourced=sourced) for each in found.queries],
+        notes,
         ok=not alerts,
         document=document,
     )
@@ -119,21 +117,21 @@ def select_queries(found: Snapshot, queries: Sequence[str], prefix: str) -> Snap
     return replace(found, queries=wanted, unknown=(), unreadable=hidden)
 
 
-def _columns(status: QueryStatus, now_ms: int, *, sourced: bool) -> dict[str, Cell]:
+def _make_row(status: QueryStatus, now_ms: int, *, sourced: bool) -> Row:
     oldest = max((each.age_ms(now_ms) for each in status.open), default=None)
     return {
-        "query": Cell(status.names.query),
-        "batch": Cell(name_batch(status.batch)),
+        "query": status.names.query,
+        "batch": name_batch(status.batch),
         "state": state_cell(status),
-        "rows": Cell(f"{status.total.rows:,}" if status.decision else "-"),
-        "decided": Cell(decided_ago(status, now_ms)),
-        "driver": Cell(status.driver.value),
-        "open decided": Cell(str(status.open_decided)),
-        "undecided": Cell(str(len(status.undecided))),
-        "oldest": Cell("-" if oldest is None else span(oldest)),
-        "time left": Cell(time_left(status, now_ms)),
-        **({SOURCE_LAG: Cell(source_lag(status))} if sourced else {}),
-        "prefix": Cell(status.names.prefix),
+        "rows": f"{status.total.rows:,}" if status.decision else "-",
+        "decided": decided_ago(status, now_ms),
+        "driver": status.driver.value,
+        "open decided": str(status.open_decided),
+        "undecided": str(len(status.undecided)),
+        "oldest": "-" if oldest is None else span(oldest),
+        "time left": time_left(status, now_ms),
+        **({SOURCE_LAG: source_lag(status)} if sourced else {}),
+        "prefix": status.names.prefix,
     }
 
 

@@ -19,7 +19,7 @@ from eos_sink.cli.arguments import (
 from eos_sink.cli.command_parser import CommandParser
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.live_run import add_take_over, check_driver
-from eos_sink.cli.output import Cell, CommandError, Mood, Report, printable, span
+from eos_sink.cli.output import Cell, CommandError, Mood, Report, Row, printable, span
 from eos_sink.cli.query_name import add_yes, confirm
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
@@ -210,21 +210,21 @@ def _end(
         )
         seq = entry.seq
     done = "committed without a decision" if force else "committed" if commit else "aborted"
-    cells = {
+    shown = {
         EndOutcome.DONE: Cell(done, Mood.GOOD),
         EndOutcome.REFUSED: Cell("refused: it has ended, or its id is in use again", Mood.WARN),
         None: Cell("no answer yet: look again", Mood.BAD),
     }
-    rows = tuple((Cell(each.transactional_id), cells[outcomes.get(each)]) for each in transactions)
+    cells = {each.transactional_id: shown[outcomes.get(each)] for each in transactions}
     return Report(
-        ("transactional id", "outcome"),
-        rows,
+        [{"transactional id": name, "outcome": outcome} for name, outcome in cells.items()],
         () if seq is None else (f"Seq {seq} of the log fences all plans before it.",),
         ok=all(outcomes.get(each) is EndOutcome.DONE for each in transactions),
         document={
             "seq": seq,
             "transactions": [
-                {"transactional_id": name.text, "outcome": outcome.text} for name, outcome in rows
+                {"transactional_id": name, "outcome": outcome.text}
+                for name, outcome in cells.items()
             ],
         },
         left=2,
@@ -270,13 +270,11 @@ def _confirm_force(arguments: argparse.Namespace, name: str) -> None:
 
 
 def _report_list(snapshot: Snapshot, listed: Sequence[QueryTransaction]) -> Report:
-    tables = [_columns(each, snapshot.at_ms) for each in listed]
     open_ = [each for each in listed if each.open]
     decided = f", {sum(each.decided for each in open_)} of them decided" if open_ else ""
     problems = [problem.what for problem in snapshot.problems]
     return Report(
-        tuple(tables[0]) if tables else (),
-        tuple(tuple(columns.values()) for columns in tables),
+        [_make_row(each, snapshot.at_ms) for each in listed],
         (
             f"{len(listed)} transactional ids, {len(open_)} with an open transaction{decided}.",
             *problems,
@@ -292,7 +290,6 @@ def _report_list(snapshot: Snapshot, listed: Sequence[QueryTransaction]) -> Repo
 
 def _report_one(snapshot: Snapshot, each: QueryTransaction, reach: str) -> Report:
     """All that is known of one id, and the command that ends it."""
-    columns = _columns(each, snapshot.at_ms)
     notes = [*_describe(snapshot, each), *(problem.what for problem in snapshot.problems)]
     if each.open and each.task:
         action, why = ("commit", "make it visible") if each.decided else ("abort", "end it")
@@ -304,22 +301,22 @@ def _report_one(snapshot: Snapshot, each: QueryTransaction, reach: str) -> Repor
             if runs and not each.decided
             else f"To {why}: start the query, or {command}"
         )
-    document = _document(each, snapshot.at_ms)
-    return Report(tuple(columns), (tuple(columns.values()),), tuple(notes), True, document)
+    row, document = _make_row(each, snapshot.at_ms), _document(each, snapshot.at_ms)
+    return Report([row], notes, True, document)
 
 
-def _columns(each: QueryTransaction, now_ms: int) -> dict[str, Cell]:
+def _make_row(each: QueryTransaction, now_ms: int) -> Row:
     task, decided = each.task, "undecided" if each.open and each.task else "-"
     if each.written and each.written.decision:
         decided = f"decided ({each.written.decision.batch.batch})"
     return {
-        "transactional id": Cell(each.transactional_id),
+        "transactional id": each.transactional_id,
         "state": Cell(each.state.status.value, Mood.WARN if each.open else Mood.PLAIN),
-        "age": Cell(span(each.age_ms(now_ms)) if each.open else "-"),
-        "time left": Cell(span(each.left_ms(now_ms)) if each.open else "-"),
-        "slot": Cell(str(task.slot) if task else "-"),
-        "task": Cell(str(task.partition) if task else "driver" if each.names else "-"),
-        "decision": Cell(decided),
+        "age": span(each.age_ms(now_ms)) if each.open else "-",
+        "time left": span(each.left_ms(now_ms)) if each.open else "-",
+        "slot": str(task.slot) if task else "-",
+        "task": str(task.partition) if task else "driver" if each.names else "-",
+        "decision": decided,
     }
 
 

@@ -23,7 +23,9 @@ from eos_sink.cli.arguments import (
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import (
     Mood,
+    Row,
     encode_value,
+    list_texts,
     printable,
     require_libraries,
     signals_within_calls,
@@ -50,7 +52,6 @@ from eos_sink.ops.status import Snapshot
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
-    from rich.text import Text
 
 NAME = "watch"
 HELP = "Watch batches as they are decided and settled, until Ctrl-C."
@@ -278,11 +279,11 @@ class Picture:
         self._events.extend(events)
         table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
         sourced = any(each.status.source for each in measured)
-        rows = [_columns(each, look.at_ms, sourced=sourced) for each in measured]
+        rows = [_make_row(each, look.at_ms, sourced=sourced) for each in measured]
         for name in rows[0] if rows else ():
             table.add_column(name, justify="left" if name in _LEFT else "right", no_wrap=True)
-        for columns in rows:
-            table.add_row(*columns.values())
+        for row in rows:
+            table.add_row(*list_texts(row))
         lines = [
             Text.assemble(
                 (_clock(each.at_ms), "dim"),
@@ -303,16 +304,13 @@ class Picture:
 View = JsonLines | Lines | Picture
 
 
-def _columns(measured: Throughput, now_ms: int, *, sourced: bool) -> dict[str, str | Text]:
-    from rich.text import Text
-
-    status, state = measured.status, state_cell(measured.status)
-    decided = status.open_decided
+def _make_row(measured: Throughput, now_ms: int, *, sourced: bool) -> Row:
+    status, decided = measured.status, measured.status.open_decided
     undecided = str(len(status.undecided))
     return {
-        "query": Text(printable(status.query)),
-        "batch": Text(printable(name_batch(status.batch))),
-        "state": Text(state.text, state.mood.value),
+        "query": status.query,
+        "batch": name_batch(status.batch),
+        "state": state_cell(status),
         "rows/s": f"{measured.rows_per_s:,.0f}",
         "batches/min": f"{measured.batches_per_min:,.0f}",
         "rows of the last batches": draw_bars(measured.recent),

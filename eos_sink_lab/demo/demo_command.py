@@ -82,11 +82,13 @@ def run(arguments: argparse.Namespace) -> Report:
 def report_of(result: DemoResult) -> Report:
     """Make a table with a column for each run."""
     runs = [run for run in (result.ours, result.other) if run is not None]
-    columns = [_column(run) for run in runs]
+    columns = {run.name: _column(run) for run in runs}
     notes = tuple(_notes(result))
     return Report(
-        columns=("", *(run.name for run in runs)),
-        rows=tuple((Cell(name), *(column[name] for column in columns)) for name in columns[0]),
+        rows=[
+            {"": name, **{run: column[name] for run, column in columns.items()}}
+            for name in columns[result.ours.name]
+        ],
         notes=notes,
         ok=result.perfect,
         document={

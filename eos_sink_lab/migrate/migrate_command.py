@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eos_sink.cli.exit_codes import ExitCode
-from eos_sink.cli.output import Cell, CommandError, Mood, Report
+from eos_sink.cli.output import Cell, CommandError, Mood, Report, Row
 from eos_sink_lab.migrate.assess import assess_query, assess_session, find_lacking
 from eos_sink_lab.migrate.edits import (
     diff_python,
@@ -43,7 +43,6 @@ EXIT_CODES = {
     ExitCode.FAILED: "an option is refused, unknown, missing or cannot be read",
 }
 
-_COLUMNS = ("option", "value", "where", "verdict")
 _WIDTH = 40
 _WHAT = {
     Way.STREAM: "a stream",
@@ -176,10 +175,10 @@ def _build_report(
     session: Sequence[Finding],
     diffs: Sequence[str],
 ) -> Report:
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for query, some in assessed:
         what = _WHAT[query.way] + (f" in foreachBatch, {query.inside}" if query.inside else "")
-        rows.append((Cell(f"-- {what}"), Cell(""), Cell(f"{query.place}"), Cell("")))
+        rows.append({"option": f"-- {what}", "value": "", "where": f"{query.place}", "verdict": ""})
         rows += map(_row, some)
     rows += map(_row, session)
     findings = [*(finding for _, some in assessed for finding in some), *session]
@@ -203,18 +202,18 @@ def _build_report(
         "notes": notes,
         "ok": ok,
     }
-    return Report(_COLUMNS, tuple(rows), tuple(notes), ok, document, left=len(_COLUMNS), lines=True)
+    return Report(rows, notes, ok, document, left=4, lines=True)
 
 
-def _row(finding: Finding) -> tuple[Cell, ...]:
+def _row(finding: Finding) -> Row:
     value = finding.value if len(finding.value) <= _WIDTH else finding.value[: _WIDTH - 3] + "..."
     mood = Mood.GOOD if finding.verdict.fine else Mood.BAD
-    return (
-        Cell(finding.name),
-        Cell(" ".join(value.split())),
-        Cell(str(finding.place)),
-        Cell(finding.verdict.value, mood),
-    )
+    return {
+        "option": finding.name,
+        "value": " ".join(value.split()),
+        "where": str(finding.place),
+        "verdict": Cell(finding.verdict.value, mood),
+    }
 
 
 def _write_notes(findings: Sequence[Finding], queries: Sequence[Query]) -> Iterator[str]:

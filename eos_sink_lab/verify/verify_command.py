@@ -20,7 +20,7 @@ from eos_sink.cli.arguments import (
     seconds,
 )
 from eos_sink.cli.exit_codes import ExitCode
-from eos_sink.cli.output import Cell, CommandError, Mood, Report, require_libraries
+from eos_sink.cli.output import Cell, CommandError, Mood, Report, Row, require_libraries
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
@@ -51,7 +51,6 @@ EXIT_CODES = {
     ExitCode.INTERRUPTED: "Ctrl-C has ended the reading; the rows that were read are checked",
 }
 
-_COLUMNS = ("check", "outcome", "found", "what was looked at")
 _STALL_S = 60.0
 _MOODS = {"good": Mood.GOOD, "wrong": Mood.BAD, "no proof": Mood.WARN, "not checked": Mood.PLAIN}
 
@@ -151,15 +150,15 @@ def run(arguments: argparse.Namespace) -> Report:
 
 def build_report(result: VerifyResult, html: Path | None = None) -> Report:
     """Build a table with a row for each check, and the notes below it."""
-    rows = tuple(
-        (
-            Cell(check.name),
-            Cell(check.status.value, _MOODS[check.status.value]),
-            Cell(check.shown),
-            Cell(check.told),
-        )
+    rows: list[Row] = [
+        {
+            "check": check.name,
+            "outcome": Cell(check.status.value, _MOODS[check.status.value]),
+            "found": check.shown,
+            "what was looked at": check.told,
+        }
         for check in result.checks
-    )
+    ]
     notes = [f"{each.name}: {'; '.join(each.examples)}" for each in result.checks if each.examples]
     if any(each.failed and not each.shown for each in result.checks):
         notes.append(
@@ -176,12 +175,11 @@ def build_report(result: VerifyResult, html: Path | None = None) -> Report:
     if html is not None:
         notes.append(f"Page: {html}")
     return Report(
-        _COLUMNS,
         rows,
-        tuple(notes),
+        notes,
         result.good,
         result.document(),
-        left=len(_COLUMNS),
+        left=4,
         interrupted=result.interrupted,
     )
 

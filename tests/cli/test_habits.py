@@ -276,7 +276,7 @@ def test_without_a_reader_the_exit_code_is_of_what_was_done() -> None:
     program = (
         "from eos_sink import cli; from eos_sink.cli import status_command as status; "
         "from eos_sink.cli.output import Report; "
-        "status.run = lambda _: Report((), (), ('done',) * 9999, True, {}); "
+        "status.run = lambda _: Report((), ('done',) * 9999, True, {}); "
         "import sys; sys.exit(cli.main(['status', '--bootstrap-server', 'x:1']))"
     )
     command = f"{sys.executable} -c {shlex.quote(program)} | true; exit ${{PIPESTATUS[0]}}"

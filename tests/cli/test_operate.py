@@ -90,7 +90,7 @@ def end(world: World, driver: Driver) -> None:
 
 
 def cells(report: Report) -> list[list[str]]:
-    return [[cell.text for cell in row] for row in report.rows]
+    return [[cell.text for cell in row] for row in report.cells]
 
 
 # --- status

@@ -37,8 +37,7 @@ def on_terminal(report: Report, *, as_json: bool = False) -> str:
 
 
 REPORT = Report(
-    ("name", "found"),
-    ((Cell("lost"), Cell("1,000", Mood.BAD)), (Cell("x"), Cell("2"))),
+    ({"name": "lost", "found": Cell("1,000", Mood.BAD)}, {"name": "x", "found": "2"}),
     ("A note.",),
     ok=False,
     document={"n": 1},
@@ -55,7 +54,7 @@ def test_in_a_pipe_columns_are_aligned_and_there_are_no_colours() -> None:
 
 
 def test_without_columns_there_are_the_notes_only() -> None:
-    assert render(Report((), (), ("x", "y"), ok=True, document={})) == "x\ny"
+    assert render(Report((), ("x", "y"), ok=True, document={})) == "x\ny"
 
 
 def test_a_program_gets_the_document_even_on_a_terminal() -> None:
@@ -63,8 +62,8 @@ def test_a_program_gets_the_document_even_on_a_terminal() -> None:
 
 
 def test_a_long_cell_is_wrapped_where_the_report_wants_that() -> None:
-    row = (Cell("a"), Cell("one two-three four"))
-    wrapped = Report(("k", "text"), (row, row), (), ok=True, document={}, left=2, wrap=9)
+    row = {"k": "a", "text": "one two-three four"}
+    wrapped = Report((row, row), (), ok=True, document={}, left=2, wrap=9)
     lines = ["a   one", "    two-three", "    four"]
     assert render(wrapped).splitlines()[3:-1] == [*lines, *lines]
 
@@ -79,7 +78,7 @@ def test_a_terminal_gets_colours_and_the_same_content() -> None:
 
 def test_a_command_in_a_note_is_never_broken() -> None:
     command = "kafka-configs " + "--alter " * 20
-    report = Report(("a",), ((Cell("x"),),), (command,), ok=True, document={})
+    report = Report(({"a": "x"},), (command,), ok=True, document={})
     assert on_terminal(report).endswith(f"{command}\n")
 
 
@@ -106,15 +105,15 @@ ESCAPED = r"a\x1b[2Jb\nc\x07[bold]d[/bold]"
 
 
 def test_what_comes_from_kafka_cannot_change_a_terminal() -> None:
-    rows = ((Cell(HOSTILE), Cell("1")),)
-    text = render(Report(("id", "n"), rows, (f"about {HOSTILE}",), ok=True, document={}))
+    rows = ({"id": HOSTILE, "n": "1"},)
+    text = render(Report(rows, (f"about {HOSTILE}",), ok=True, document={}))
     assert text.count(r"a\x1b[2Jb\nc\x07[bold]d[/bold]") == 2
     assert "\x1b" not in text
     assert [line for line in text.splitlines() if line.startswith("c")] == []
 
 
 def test_notes_with_lines_of_their_own_keep_them() -> None:
-    report = Report((), (), ("one\n\ttwo\x1b[2J",), ok=True, document={}, lines=True)
+    report = Report((), ("one\n\ttwo\x1b[2J",), ok=True, document={}, lines=True)
     assert render(report) == "one\n\ttwo\\x1b[2J"
 
 

@@ -83,7 +83,7 @@ def test_any_flaw_of_the_exactly_once_side_fails_the_demo(ours: RunResult) -> No
     assert not report.ok
     assert any("FAILED" in note for note in report.notes)
     assert any("/tmp/eos-demo-x" in note for note in report.notes)
-    assert any(cell.mood is Mood.BAD for row in report.rows for cell in row)
+    assert any(cell.mood is Mood.BAD for row in report.cells for cell in row)
 
 
 def test_missed_strikes_are_reported() -> None:
@@ -110,8 +110,8 @@ def run_with(monkeypatch: pytest.MonkeyPatch, outcome: object) -> int:
 @pytest.mark.parametrize(
     ("outcome", "code"),
     [
-        (Report((), (), (), ok=True, document={}), 0),
-        (Report((), (), (), ok=False, document={}), 1),
+        (Report((), (), ok=True, document={}), 0),
+        (Report((), (), ok=False, document={}), 1),
         (CommandError("no Java"), 2),
         (KeyboardInterrupt(), 130),
     ],
