@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> Report:
         from eos_sink.ops.doctor.spark import check_spark, look_at_spark
 
         addresses = [broker.address for broker in facts.brokers]
-        findings |= check_spark(here, look_at_spark(addresses, subject.cluster.client))
+        findings |= check_spark(here, look_at_spark(here, addresses, subject.cluster.client))
     return report_of(findings, secured=facts.commands.secured)
 
 

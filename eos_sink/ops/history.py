@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from eos_sink.decision_log.codec import decode, is_moved
+from eos_sink.decision_log.codec import decode, is_moved, newer_format
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.admin_interface import Admin, LogLine
@@ -39,11 +39,13 @@ class Unreadable:
 
     Attributes:
         why: the decoder's reason.
+        newer: its format, if a newer version wrote it.
     """
 
     key: str
     position: Position
     why: str
+    newer: int | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,8 @@ def read_records(lines: Iterable[LogLine]) -> tuple[list[Written], list[Unreadab
         except OperatorNeededError as error:
             cause = error.__cause__ or error
             why = "a tombstone" if not line.value else f"{cause}" or type(cause).__name__
-            unreadable.append(Unreadable(line.key, line.position, why))
+            newer = newer_format(line.value)
+            unreadable.append(Unreadable(line.key, line.position, why, newer))
         else:
             query = QueryNames.of_record(line.key, record.prefix).shown
             records.append(Written(query, record, line.position, line.at_ms))

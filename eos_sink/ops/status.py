@@ -24,10 +24,7 @@ from eos_sink.protocol.outcome import Outcome, batch_outcome
 from eos_sink.protocol.source_rules import returns_to_start
 from eos_sink.protocol.values import Offsets, Transaction, TransactionState, TransactionStatus
 
-_TRANSACTIONAL_ID = re.compile(
-    r"(.*-[0-9a-f]{10})-(?:driver|([01])-(0|[1-9][0-9]*))",
-    re.DOTALL,
-)
+_TRANSACTIONAL_ID = re.compile(r"(.*-[0-9a-f]{10})-(?:driver|[01]-(?:0|[1-9][0-9]*))", re.DOTALL)
 
 
 class Driver(Enum):
@@ -261,6 +258,12 @@ class Snapshot:
         return next((each for each in self.queries if each.query == name), None)
 
 
+def parse_group(transactional_id: str) -> str | None:
+    """The group of the query that an id belongs to; None: it is none of the sink's."""
+    match = _TRANSACTIONAL_ID.fullmatch(transactional_id)
+    return match[1] if match else None
+
+
 def group_by_query(
     states: Iterable[TransactionState], names: Mapping[str, QueryNames]
 ) -> dict[str | None, list[TransactionState]]:
@@ -268,7 +271,6 @@ def group_by_query(
     queries = {each.group: query for query, each in names.items()}
     by_query: dict[str | None, list[TransactionState]] = {}
     for state in states:
-        match = _TRANSACTIONAL_ID.fullmatch(state.transaction.transactional_id)
-        query = queries.get(match[1]) if match else None
-        by_query.setdefault(query, []).append(state)
+        group = parse_group(state.transaction.transactional_id)
+        by_query.setdefault(queries.get(group or ""), []).append(state)
     return by_query

@@ -105,9 +105,9 @@ def _check_unreadable(log: LogFacts) -> Problems:
     revoke = "Revoke Write on the topic from every principal that runs no query"
     for key, record in sorted(log.unreadable.items()):
         where = _format_position(record.position)
-        if key in log.newer:
+        if record.newer:
             yield Finding.failure(
-                f"the record of {key} ({where}) has format {log.newer[key]}",
+                f"the record of {key} ({where}) has format {record.newer}",
                 "A newer version of the sink wrote it: this version stops the query, and this "
                 "command cannot check it.",
                 "pip install --upgrade eos-sink",

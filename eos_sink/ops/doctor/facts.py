@@ -12,7 +12,6 @@ from functools import cached_property
 from operator import itemgetter
 from typing import TypeVar
 
-from eos_sink.decision_log.codec import newer_format
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.admin_interface import (
@@ -108,13 +107,11 @@ class LogFacts:
         count: number of records.
         records: the latest record of each query, by the name that is shown.
         unreadable: the latest record by key, where this version cannot read it.
-        newer: the format of those that a newer version wrote, by key.
     """
 
     count: int = 0
     records: Mapping[str, Written] = field(default_factory=dict)
     unreadable: Mapping[str, Unreadable] = field(default_factory=dict)
-    newer: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def names(self) -> list[QueryNames]:
@@ -245,12 +242,14 @@ def gather(admin: Admin, subject: Subject, deadline: Deadline) -> Facts:
     if subject.names is None:
         known = log.names if isinstance(log, LogFacts) else []
         groups = sorted(names.group for names in known)[:_MAX_GROUPS]
+    asked = [*groups, source.group] if source else groups
     members: dict[str, Sequence[MemberDescription] | Unseen] = {}
     if topics[OFFSETS] is not None:  # Asking for a group's coordinator would create the topic.
-        described = _seen(lambda: admin.describe_groups(groups, soon()))
-        members |= dict.fromkeys(groups, described) if isinstance(described, Unseen) else described
+        described = _seen(lambda: admin.describe_groups(asked, soon()))
+        members |= dict.fromkeys(asked, described) if isinstance(described, Unseen) else described
     if source is not None:
-        source = _ask_about_group(admin, source, deadline, groups_exist=topics[OFFSETS] is not None)
+        may_commit = _seen(lambda: admin.may_join(asked[-1], soon()))
+        source = replace(source, members=members.get(asked[-1], ()), may_commit=may_commit)
     transactions: Sequence[TransactionState] | Unseen = ()
     if topics[TRANSACTIONS] is not None:
         needed = Acl("Describe", Resource.TRANSACTIONAL_ID, subject.start, prefixed=True)
@@ -270,7 +269,7 @@ def gather(admin: Admin, subject: Subject, deadline: Deadline) -> Facts:
         log=log,
         refusal=refusal,
         groups=_seen(lambda: admin.list_groups(subject.prefix, soon())),
-        members=members,
+        members={group: members[group] for group in groups if group in members},
         transactions=transactions,
         source=source,
         holders=_seen(lambda: _find_holders(admin, subject, named, soon())),
@@ -283,9 +282,9 @@ def _find_source(
     """The group and the topics; those of the options count, if both are known."""
     given, written = subject.source, records.get(subject.shown or "")
     known = written.record.source if written else None
-    if given is None and known is None:
+    first = given or known
+    if first is None:
         return None
-    group = given.group if given else known.group if known else ""
     selected = given.topics if given else None
     if selected is None:
         found = {topic for topic, _ in known.end} if known else set()
@@ -294,19 +293,7 @@ def _find_source(
     else:
         names = _seen(lambda: admin.topic_names(deadline.within(_ANSWER_S)))
         found = set() if isinstance(names, Unseen) else {*filter(selected.selects, names)}
-    return SourceFacts(group, tuple(sorted(found)[:_MAX_TOPICS]))
-
-
-def _ask_about_group(
-    admin: Admin, source: SourceFacts, deadline: Deadline, *, groups_exist: bool
-) -> SourceFacts:
-    group, soon = source.group, deadline.within(_ANSWER_S)
-    may_commit = _seen(lambda: admin.may_join(group, soon))
-    if not groups_exist:
-        return replace(source, may_commit=may_commit)
-    described = _seen(lambda: admin.describe_groups([group], soon))
-    members = described if isinstance(described, Unseen) else described[group]
-    return replace(source, members=members, may_commit=may_commit)
+    return SourceFacts(first.group, tuple(sorted(found)[:_MAX_TOPICS]))
 
 
 def _find_holders(
@@ -353,9 +340,7 @@ def read_log(page: LogPage | None) -> LogFacts | None:
         if (written := latest.get(QueryNames.of_record(each.key, DEFAULT_PREFIX).shown)) is None
         or each.position.offset > written.position.offset
     }
-    formats = {line.key: newer_format(line.value) for line in page.lines if line.key in hidden}
-    newer = {key: found for key, found in formats.items() if found}
-    return LogFacts(len(page.lines), latest, hidden, newer)
+    return LogFacts(len(page.lines), latest, hidden)
 
 
 def _seen(ask: Callable[[], T], needed: Acl | None = None) -> T | Unseen:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from eos_sink.identity import SLOTS, QueryNames
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import MemberDescription
 from eos_sink.kafka.interfaces import TopicDescription, Unseen
 from eos_sink.kafka_config.acls import Acl, Permissions
 from eos_sink.ops.doctor.facts import Facts, LogFacts
 from eos_sink.ops.doctor.findings import Finding, Level, Problems, Verdict, judge, require, shorten
 from eos_sink.ops.history import Written
+from eos_sink.ops.status import parse_group
 
 _OWN_PREFIX = "eos.transactional.id.prefix"
 
@@ -106,12 +107,12 @@ def _check_twins(records: Mapping[str, Written]) -> Problems:
 def _check_ids(facts: Facts, known: set[QueryNames]) -> Problems:
     what = f"transactional ids that start with {facts.subject.start}"
     states = require(facts.transactions, what)
-    ids = [state.transaction.transactional_id for state in states]
-    drivers = {names.driver for names in known}
-    starts = {f"{names.group}-{slot}" for names in known for slot in SLOTS}
-    rest = sorted(i for i in ids if i not in drivers and i.rpartition("-")[0] not in starts)
-    foreign = [name for name in rest if not _is_like_ours(name)]
-    unknown = [name for name in rest if _is_like_ours(name)]
+    by_group: dict[str | None, list[str]] = {}
+    for name in sorted(state.transaction.transactional_id for state in states):
+        by_group.setdefault(parse_group(name), []).append(name)
+    foreign = by_group.pop(None, [])
+    ours = {names.group for names in known}
+    unknown = sorted(name for group in by_group.keys() - ours for name in by_group[group])
     if foreign:
         yield Finding.warning(
             f"transactional ids start with {facts.subject.prefix} and are none of the sink's: "
@@ -128,14 +129,6 @@ def _check_ids(facts: Facts, known: set[QueryNames]) -> Problems:
             f"If they use another log, give them another prefix too ({_OWN_PREFIX}). Kafka "
             "removes ids that are not used.",
         )
-
-
-def _is_like_ours(name: str) -> bool:
-    """True if it ends in `-driver`, or in a slot and a partition."""
-    head, _, tail = name.rpartition("-")
-    if tail == "driver":
-        return bool(head)
-    return tail.isdecimal() and head.rpartition("-")[2] in {str(slot) for slot in SLOTS}
 
 
 def _check_members(group: str, members: Sequence[MemberDescription] | Unseen) -> Problems:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import pickle
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +27,6 @@ LIBRARIES = {
 OPTIONAL = frozenset({"pyspark"})
 _PYTHON = (3, 10)
 _CONNECT_S, _LOGIN_S = 3.0, 10.0
-_UNKNOWN = "?"
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ def this_python() -> Python:
 
 
 def make_look(
-    addresses: Sequence[tuple[str, int]] = (), client: Translation | None = None
+    addresses: Sequence[str] = (), client: Translation | None = None, own_version: str = ""
 ) -> Callable[[], dict[str, Any]]:
     """Make a function that inspects the Python and the host that call it.
 
@@ -71,13 +69,13 @@ def make_look(
     is pickled by value, imports everything itself, and returns plain values.
 
     Args:
-        addresses: to connect to.
+        addresses: to connect to, "host:port".
         client: settings to log in with; None: no login is tried.
+        own_version: of the eos-sink that has these settings, which another may not know.
     """
     libraries, hosts = dict(LIBRARIES), list(addresses)
-    connect_s, this_module, unknown = _CONNECT_S, __name__, _UNKNOWN
-    # Another version may not know these settings.
-    settings, own_version = client and pickle.dumps(client), _find_version()
+    connect_s, this_module, unknown = _CONNECT_S, __name__, "?"
+    settings = client and pickle.dumps(client)
 
     def look() -> dict[str, Any]:
         import importlib
@@ -102,9 +100,10 @@ def make_look(
                 # Shipped with --py-files or an archive, without pip's metadata.
                 return str(getattr(found, "__version__", unknown)), ""
 
-        def connect(host: str, port: int) -> str:
+        def connect(address: str) -> str:
+            host, _, port = address.rpartition(":")
             try:
-                socket.create_connection((host, port), timeout=connect_s).close()
+                socket.create_connection((host, int(port)), timeout=connect_s).close()
             except OSError as error:
                 return str(error.strerror or error)
             return ""
@@ -114,7 +113,7 @@ def make_look(
             found[name][0] for name in ("eos-sink", "confluent-kafka", "numpy", "pyarrow")
         )
         same = found["eos-sink"][0] == own_version
-        errors = {f"{host}:{port}": connect(host, port) for host, port in hosts}
+        errors = {address: connect(address) for address in hosts}
         return {
             "hosts": (socket.gethostname(),),
             "executable": sys.executable,
@@ -126,13 +125,6 @@ def make_look(
         }
 
     return look
-
-
-def _find_version() -> str:
-    try:
-        return importlib.metadata.version("eos-sink")
-    except importlib.metadata.PackageNotFoundError:
-        return _UNKNOWN
 
 
 def try_clients(client: bytes | None) -> dict[str, Any]:

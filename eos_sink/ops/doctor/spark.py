@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -69,10 +69,11 @@ class SparkFacts:
     map_error: str = ""
 
 
-def look_at_spark(addresses: Sequence[str], client: Translation) -> SparkFacts:
+def look_at_spark(here: Python, addresses: Sequence[str], client: Translation) -> SparkFacts:
     """Get or create the session, and run one short job in it.
 
     Args:
+        here: the driver's.
         addresses: of the brokers, "host:port".
         client: the query's settings, to log in with.
     """
@@ -96,7 +97,9 @@ def look_at_spark(addresses: Sequence[str], client: Translation) -> SparkFacts:
                 found=has_sources and _has_format(session),
                 lookup_python=os.environ.get("PYSPARK_PYTHON", ""),
                 settings=settings,
-                executors=_look_at_executors(session, addresses, client),
+                executors=_look_at_executors(
+                    session, make_look(addresses, client, here.versions[_SINK])
+                ),
                 has_sources=has_sources,
                 # Came with the setting.
                 has_sockets=hasattr(accumulators, "AccumulatorUnixServer"),
@@ -146,10 +149,8 @@ def _has_format(session: SparkSession) -> bool:
 
 
 def _look_at_executors(
-    session: SparkSession, addresses: Sequence[str], client: Translation
+    session: SparkSession, look: Callable[[], dict[str, Any]]
 ) -> Sequence[Python] | Unseen:
-    hosts = [(host, int(port)) for host, _, port in (each.rpartition(":") for each in addresses)]
-    look = make_look(hosts, client)
     try:
         context = session.sparkContext
     except Exception:  # noqa: BLE001 - Spark Connect has its own error for it

@@ -96,8 +96,8 @@ def test_a_batch_without_a_vote_took_no_time_of_the_timeout() -> None:
 
 
 def unreadable(key: str, newer: int = 0) -> dict[str, Any]:
-    hidden = Unreadable(key, Position(LOG, 2, 5), "no JSON")
-    return {"log": LogFacts(1, {}, {key: hidden}, {key: newer} if newer else {})}
+    hidden = Unreadable(key, Position(LOG, 2, 5), "no JSON", newer)
+    return {"log": LogFacts(1, {}, {key: hidden})}
 
 
 CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [

@@ -80,6 +80,6 @@ def test_this_python_has_all_that_the_sink_needs() -> None:
 
 
 def test_a_host_that_refuses_connections_is_unreachable() -> None:
-    seen = make_look([("127.0.0.1", 1)])()
+    seen = make_look(["127.0.0.1:1"])()
     assert seen["unreachable"] == {"127.0.0.1:1": "Connection refused"}
     assert seen["login"] == ""
