@@ -26,7 +26,7 @@ from eos_sink.ops.alerts import options_for
 from eos_sink.ops.documents import batch_document, decision_document, evidence_document
 from eos_sink.ops.explain import Explanation, Fate, Known, TaskFate, explain_batch, find_batch
 from eos_sink.ops.history import read_histories
-from eos_sink.protocol.model import BatchId, Numbering, SourcePosition
+from eos_sink.protocol.model import Numbering, SourcePosition
 from eos_sink.protocol.outcome import Outcome
 from eos_sink.protocol.source_errors import as_json
 from eos_sink.shell import sink_command
@@ -77,7 +77,7 @@ def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
     batch = find_batch(history, arguments.batch, arguments.stream)
     found = explain_batch(admin, names, history, batch, deadline)
     written, decision = found.written, found.decision
-    others = [stream for stream in history.streams if stream != found.stream]
+    others = [stream for stream in history.streams if stream != found.batch.stream]
     rows: tuple[Row, ...] = tuple(
         {
             "task": str(each.partition),
@@ -91,7 +91,7 @@ def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
     certain = decision is not None or found.known in (Known.GONE, Known.NOTHING)
     document = {
         "query": names.query,
-        **batch_document(BatchId(found.stream, found.batch)),
+        **batch_document(found.batch),
         "known": found.known,
         "latest": found.latest.batch if found.latest else None,
         "seq": written.record.seq if written else None,
@@ -172,7 +172,7 @@ def list_evidence(batch: Explanation, task: TaskFate) -> Iterator[str]:
 
 
 def _list_notes(names: QueryNames, batch: Explanation, reach: str) -> Iterator[str]:
-    yield f"Query {names.shown}, {BatchId(batch.stream, batch.batch)}: {batch.known.value}."
+    yield f"Query {names.shown}, {batch.batch}: {batch.known.value}."
     if batch.written is not None and batch.decision is not None:
         at = datetime.fromtimestamp(batch.written.at_ms / 1000, timezone.utc)
         yield (
@@ -193,7 +193,7 @@ def _list_notes(names: QueryNames, batch: Explanation, reach: str) -> Iterator[s
             "The log has every record from the batch before to the batch after it: it had no rows, "
             "so nothing had to be decided."
         )
-    elif BatchId(batch.stream, batch.batch).numbering is Numbering.ONCE and not batch.decision:
+    elif batch.batch.numbering is Numbering.ONCE and not batch.decision:
         yield _explain_single(batch)
     elif batch.known is Known.NOT_DECIDED:
         latest = batch.latest.batch if batch.latest else None
@@ -213,7 +213,7 @@ def _list_notes(names: QueryNames, batch: Explanation, reach: str) -> Iterator[s
 
 def _explain_single(batch: Explanation) -> str:
     """Say what follows for a write without a number that the log does not have."""
-    record = f"record {batch.batch} of the query"
+    record = f"record {batch.batch.batch} of the query"
     if batch.known is Known.NOT_DECIDED:
         return (
             f"The log has another {record}, and each number has one record: nothing of this write "
@@ -232,13 +232,13 @@ def _explain_single(batch: Explanation) -> str:
 
 def _explain_gone(batch: Explanation) -> str:
     latest = batch.latest.batch if batch.latest else None
-    if latest == batch.batch:
+    if latest == batch.batch.batch:
         return (
             "It is the last decided batch of its stream. Other batches of the query were decided "
             "later, and a batch is planned only after the one before it is settled: its rows are "
             "visible."
         )
-    if BatchId(batch.stream, batch.batch).numbering is Numbering.VERSION:
+    if batch.batch.numbering is Numbering.VERSION:
         return (
             f"Version {latest} is decided, so this one was committed before it or was never "
             "written; in that case it is skipped if it comes now."

@@ -79,8 +79,7 @@ class Explanation:
     """
 
     known: Known
-    batch: int
-    stream: str
+    batch: BatchId
     written: Written | None = None
     later: Written | None = None
     replaced: tuple[Prepared, ...] = ()
@@ -142,18 +141,18 @@ def find_batch(history: History, number: int, stream: str | None = None) -> Expl
         stream = streams[0] if streams else ""
     mine = [w for w in deciding if w.decision and w.decision.batch.stream == stream]
     every = [b for w in history.records for b in w.record.decided if b.stream == stream]
-    latest = every[-1] if every else None
-    if BatchId(stream, number).numbering is Numbering.ONCE and not mine:
-        return Explanation(_find_record(history, number), number, stream)
+    batch, latest = BatchId(stream, number), every[-1] if every else None
+    if batch.numbering is Numbering.ONCE and not mine:
+        return Explanation(_find_record(history, number), batch)
     if latest is None:
-        return Explanation(Known.NO_STREAM, number, stream)
+        return Explanation(Known.NO_STREAM, batch)
     if mine:
         return _describe_decided(history, mine, latest)
     if latest.batch < number:
         known = Known.NOT_DECIDED
     else:
-        known = Known.NOTHING if _is_certainly_empty(history, number, stream) else Known.GONE
-    return Explanation(known, number, stream, latest=latest)
+        known = Known.NOTHING if _is_certainly_empty(history, batch) else Known.GONE
+    return Explanation(known, batch, latest=latest)
 
 
 def _describe_decided(history: History, mine: list[Written], latest: BatchId) -> Explanation:
@@ -174,8 +173,7 @@ def _describe_decided(history: History, mine: list[Written], latest: BatchId) ->
     proves = not dropped and decision.batch.numbering is not Numbering.ONCE
     return Explanation(
         Known.EARLIER if later else Known.LATEST,
-        decision.batch.batch,
-        decision.batch.stream,
+        decision.batch,
         written=written,
         later=later[0] if later and proves else None,
         replaced=tuple(entry for key, entry in former.items() if key not in current),
@@ -192,17 +190,17 @@ def _find_record(history: History, number: int) -> Known:
     return Known.NOT_DECIDED if has_it else Known.UNKNOWN
 
 
-def _is_certainly_empty(history: History, number: int, stream: str) -> bool:
+def _is_certainly_empty(history: History, batch: BatchId) -> bool:
     """True if the log still has every record between the decisions around a batch."""
     inside = False
     seq = 0
     for written in history.records:
         complete, seq = written.record.seq == seq + 1, written.record.seq
         decision = written.decision
-        if not complete or decision is None or decision.batch.stream != stream:
+        if not complete or decision is None or decision.batch.stream != batch.stream:
             inside = False
-        if decision is not None and decision.batch.stream == stream:
-            if decision.batch.batch < number:
+        if decision is not None and decision.batch.stream == batch.stream:
+            if decision.batch.batch < batch.batch:
                 inside = True
             elif inside:
                 return True
