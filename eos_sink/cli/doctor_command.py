@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from eos_sink.cli.arguments import (
     add_connection,
@@ -20,12 +19,12 @@ from eos_sink.cli.arguments import (
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import Cell, CommandError, Mood, Report, printable, require_libraries
 from eos_sink.cli.query_name import FOUND_BY, read_query
+from eos_sink.identity import SESSION_PREFIX
 from eos_sink.kafka.deadline import Deadline
-
-if TYPE_CHECKING:
-    from eos_sink.ops.doctor.facts import Subject
-    from eos_sink.ops.doctor.findings import Finding, Results
-    from eos_sink.sink_options import SinkOptions
+from eos_sink.ops.doctor.facts import Subject, gather
+from eos_sink.ops.doctor.findings import Finding, Level, Results
+from eos_sink.options import parse_batch_options, parse_common_options, parse_options
+from eos_sink.sink_options import SinkOptions
 
 NAME = "doctor"
 HELP = "Check a cluster, a query, this machine or a Spark session, and say what to repair."
@@ -48,7 +47,12 @@ _TIMEOUT_S = 30.0
 _READ_LOG_S = 20.0
 _IDENTITY = {"eos.id", "checkpointlocation", "queryname"}
 _BATCH_WRITE = {"txnappid", "txnversion"}
-_MOODS = {"ok": Mood.GOOD, "warning": Mood.WARN, "failure": Mood.BAD, "not seen": Mood.PLAIN}
+_MOODS = {
+    Level.OK: Mood.GOOD,
+    Level.WARNING: Mood.WARN,
+    Level.FAILURE: Mood.BAD,
+    Level.UNSEEN: Mood.PLAIN,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,7 +92,6 @@ def run(arguments: argparse.Namespace) -> Report:
     """
     # Imported here: other commands do without the Kafka clients.
     from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
-    from eos_sink.ops.doctor.facts import gather
     from eos_sink.ops.doctor.python import this_python
     from eos_sink.ops.doctor.run_checks import run_checks
 
@@ -119,8 +122,6 @@ def _read_subject(arguments: argparse.Namespace) -> Subject:
         CommandError: the brokers are not given, or the file cannot be read.
         ConfigurationError: the query would be refused for the same reason.
     """
-    from eos_sink.ops.doctor.facts import Subject
-
     topics, timeout_ms = tuple(dict.fromkeys(arguments.topic)), arguments.transaction_timeout_ms
     if arguments.options is None:
         if not arguments.bootstrap_server:
@@ -142,10 +143,6 @@ def _read_subject(arguments: argparse.Namespace) -> Subject:
 
 def _read_options(arguments: argparse.Namespace) -> tuple[SinkOptions, bool]:
     """Return the options in the file, and True if they name the query."""
-    # Imported here: other commands do without it.
-    from eos_sink.identity import SESSION_PREFIX
-    from eos_sink.options import parse_batch_options, parse_common_options, parse_options
-
     # The file may have the defaults of a session, among other settings of Spark.
     entries = read_settings("--options", arguments.options).items()
     given = {name.removeprefix(SESSION_PREFIX).lower(): value for name, value in entries}
@@ -165,19 +162,19 @@ def _read_options(arguments: argparse.Namespace) -> tuple[SinkOptions, bool]:
 def report_of(results: Results, *, secured: bool) -> Report:
     """Make a table of all findings, with consequence and remedy of the bad ones below it."""
     findings = [(check.value, found) for check, each in results.items() for found in each]
-    counts = Counter(found.level.value for _, found in findings)
-    levels = {level: counts[level] for level in _MOODS}
+    counts = Counter(found.level for _, found in findings)
+    levels = {level.value: counts[level] for level in _MOODS}
     notes = [*_explain(findings)]
     if secured and any("admin.properties" in line for _, f in findings for line in f.remedy):
         notes.append("\nadmin.properties stands for the login of a cluster administrator.")
     notes.append("\n" + ", ".join(f"{n} {level}" for level, n in levels.items() if n) + ".")
     return Report(
         rows=[
-            {"": Cell(f.level.value, _MOODS[f.level.value]), "check": check, "found": f.what}
+            {"": Cell(f.level.value, _MOODS[f.level]), "check": check, "found": f.what}
             for check, f in findings
         ],
         notes=notes,
-        ok=not counts["failure"],
+        ok=not counts[Level.FAILURE],
         document={
             "findings": [
                 {
@@ -199,14 +196,14 @@ def report_of(results: Results, *, secured: bool) -> Report:
 
 def _explain(findings: Sequence[tuple[str, Finding]]) -> Iterator[str]:
     """Failures first. Findings that one command would show are listed together."""
-    for level in ("failure", "warning"):
+    for level in (Level.FAILURE, Level.WARNING):
         for check, found in findings:
-            if found.level.value == level:
-                lines = [f"{level}, {check}: {found.what}", found.meaning]
+            if found.level is level:
+                lines = [f"{level.value}, {check}: {found.what}", found.meaning]
                 yield _join([*lines, *(f"  {line}" for line in found.remedy)])
     hidden: dict[tuple[str, ...], list[str]] = {}
     for check, found in findings:
-        if found.level.value == "not seen" and found.remedy:
+        if found.level is Level.UNSEEN and found.remedy:
             hidden.setdefault(found.remedy, []).append(check)
     for remedy, checks in hidden.items():
         lines = [f"not seen, {', '.join(dict.fromkeys(checks))}: this shows it to the principal"]

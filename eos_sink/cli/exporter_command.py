@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> Report:
     config = cluster_config(arguments)
     with closing(
         Scraper(
-            lambda: closing(ConfluentAdmin(config, arguments.scrape_timeout)),
+            lambda: ConfluentAdmin(config, arguments.scrape_timeout),
             arguments.prefix,
             arguments.scrape_timeout,
             0.0 if file else arguments.interval or _INTERVAL_S,

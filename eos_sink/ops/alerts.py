@@ -62,8 +62,17 @@ def find_alerts(snapshot: Snapshot, reach: str = "") -> tuple[Alert, ...]:
     found: list[Alert] = []
     for status in snapshot.queries:
         options = options_for(status.names, reach)
-        if status.history.hidden is not None:
-            found.append(_hidden(status))
+        if (hidden := status.history.hidden) is not None:
+            found.append(
+                Alert(
+                    AlertKind.HIDDEN,
+                    status.query,
+                    f"its latest record, at {hidden.position}, cannot be read by this version "
+                    f"({hidden.why}).",
+                    "Use the version of eos-sink that wrote it; if another program writes to the "
+                    "log, stop it and restore the record.",
+                )
+            )
         found += _check_decision(status, snapshot.at_ms, options)
         found += _check_undecided(status, snapshot.at_ms, options)
     found += _check_log(snapshot)
@@ -76,18 +85,6 @@ def options_for(names: QueryNames, reach: str) -> str:
     option = f"--prefix {quote(names.prefix)}"
     named = names.prefix != DEFAULT_PREFIX or "--prefix" in reach
     return f"{reach} {option}".strip() if named and not reach.endswith(option) else reach
-
-
-def _hidden(status: QueryStatus) -> Alert:
-    hidden = status.history.hidden
-    assert hidden is not None
-    return Alert(
-        AlertKind.HIDDEN,
-        status.query,
-        f"its latest record, at {hidden.position}, cannot be read by this version ({hidden.why}).",
-        "Use the version of eos-sink that wrote it; if another program writes to the log, stop it "
-        "and restore the record.",
-    )
 
 
 def _check_undecided(status: QueryStatus, now_ms: int, options: str) -> Iterator[Alert]:

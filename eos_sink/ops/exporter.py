@@ -6,7 +6,6 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -129,7 +128,7 @@ class Scraper(Collector):
 
     def __init__(  # noqa: PLR0913, PLR0917
         self,
-        connect: Callable[[], AbstractContextManager[Admin]],
+        connect: Callable[[], Admin],
         prefix: str,
         timeout: float,
         interval: float,
@@ -142,7 +141,6 @@ class Scraper(Collector):
         self._interval = interval
         self._clock = clock
         self._on_error = on_error
-        self._clients = ExitStack()
         self._admin: Admin | None = None
         self._observer: Observer | None = None
         self._delays = ReaderDelays()
@@ -179,7 +177,7 @@ class Scraper(Collector):
         try:
             if self._admin is None or self._observer is None:
                 # A token or a store may be missing for now.
-                self._admin = self._clients.enter_context(self._connect())
+                self._admin = self._connect()
                 self._observer = Observer(self._admin, self._prefix)
             snapshot = self._observer.look(deadline)
         except EosSinkError as error:
@@ -194,7 +192,8 @@ class Scraper(Collector):
         return Scrape(snapshot, delays, unseen, now - begun)
 
     def _disconnect(self) -> None:
-        self._clients.close()
+        if self._admin is not None:
+            self._admin.close()
         self._admin = self._observer = None
 
 

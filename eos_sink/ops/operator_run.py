@@ -6,7 +6,7 @@ Every older run of the query is refused from the command's first record on.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 from eos_sink.decision_log import DecisionRegister, Entry
@@ -52,11 +52,8 @@ def read_log(
     topic = kafka.log_topic
     if not create and kafka.describe_topics([topic], deadline)[topic] is None:
         return None
-    register = DecisionRegister(kafka, names)
-    try:
+    with closing(DecisionRegister(kafka, names)) as register:
         return register.read(deadline)
-    finally:
-        register.close()
 
 
 def moved(seq: int, entry: Entry) -> RefusedChoice:

@@ -69,10 +69,6 @@ class TransactionEvidence:
         return self.evidence.entry
 
     @property
-    def transaction(self) -> Transaction:
-        return self.evidence.transaction
-
-    @property
     def outcome(self) -> Outcome:
         return outcome(self.evidence)
 
@@ -358,9 +354,9 @@ def write_choice(  # noqa: PLR0913, PLR0917
 def _commit_decided(kafka: Kafka, evidence: QueryEvidence, deadline: Deadline) -> None:
     """Commit what the decision has open: without the decision, the next start would abort it."""
     unended = (Outcome.OPEN, Outcome.UNKNOWN)
-    open_ = [each.transaction for each in evidence.transactions if each.outcome in unended]
-    outcomes = kafka.control().end(open_, commit=True, deadline=deadline)
-    if any(outcomes.get(transaction) is not EndOutcome.DONE for transaction in open_):
+    transactions = [t.evidence.transaction for t in evidence.transactions if t.outcome in unended]
+    outcomes = kafka.control().end(transactions, commit=True, deadline=deadline)
+    if any(outcomes.get(transaction) is not EndOutcome.DONE for transaction in transactions):
         raise RefusedChoice(
             "A transaction of the decision is open and could not be committed. That must "
             "happen before the decision can be dropped. Start the query, or look again."

@@ -167,14 +167,14 @@ class Commands:
         configs = "".join(
             f" --config {quote(f'{name}={value}')}" for name, value in settings.items()
         )
-        return (
-            f"kafka-topics {self.connection} --create --topic {quote(topic)} "
-            f"--partitions {partitions} --replication-factor {copies}{configs}"
-        )
+        size = f"--partitions {partitions} --replication-factor {copies}"
+        return f"{self._topics('create', topic)} {size}{configs}"
 
     def add_partitions(self, topic: str, partitions: int) -> str:
-        name = quote(topic)
-        return f"kafka-topics {self.connection} --alter --topic {name} --partitions {partitions}"
+        return f"{self._topics('alter', topic)} --partitions {partitions}"
 
     def describe_topic(self, topic: str) -> str:
-        return f"kafka-topics {self.connection} --describe --topic {quote(topic)}"
+        return self._topics("describe", topic)
+
+    def _topics(self, action: str, topic: str) -> str:
+        return f"kafka-topics {self.connection} --{action} --topic {quote(topic)}"
