@@ -7,7 +7,7 @@ import re
 from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -173,14 +173,6 @@ def make_status(spark: SparkSide, options: SinkOptions, found: Snapshot) -> Sink
     """Select the query of these options from a snapshot."""
     names = options.names
     status = found.query(names.shown) or QueryStatus(History(names.shown, ()), names)
-    hidden = status.history.hidden
-    own = replace(
-        found,
-        queries=(status,),
-        unknown=(),
-        unreadable=(hidden,) if hidden else (),
-        unrecorded=tuple(each for each in found.unrecorded if each.startswith(f"{names.group}-")),
-    )
     batch = status.batch
     document = query_document(status, found.at_ms)
     behind = None
@@ -193,7 +185,7 @@ def make_status(spark: SparkSide, options: SinkOptions, found: Snapshot) -> Sink
         decided_at=None if status.decided_at_ms is None else _time(status.decided_at_ms),
         behind=behind,
         **{each.name: document[each.name] for each in fields(SinkStatus) if each.name in document},
-        alerts=tuple(str(alert) for alert in find_alerts(own, _reach(options))),
+        alerts=tuple(str(alert) for alert in find_alerts(found.select((status,)), _reach(options))),
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
 
 from eos_sink.cli.arguments import add_connection, add_timeout, command_line, connect
 from eos_sink.cli.batch_text import outcome_cell
@@ -112,9 +111,7 @@ def select_queries(found: Snapshot, queries: Sequence[str], prefix: str) -> Snap
     missing = sorted(names.shown for names in named.difference(known))
     if missing:
         raise CommandError(f"the decision log has no query {', '.join(missing)}")
-    wanted = tuple(each for each in found.queries if each.names in named)
-    hidden = tuple(each.history.hidden for each in wanted if each.history.hidden)
-    return replace(found, queries=wanted, unknown=(), unreadable=hidden)
+    return found.select(tuple(each for each in found.queries if each.names in named))
 
 
 def _make_row(status: QueryStatus, now_ms: int, *, sourced: bool) -> Row:

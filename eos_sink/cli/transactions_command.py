@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -24,7 +23,7 @@ from eos_sink.cli.query_name import add_yes, confirm
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.documents import batch_document, transaction_document
-from eos_sink.ops.observer import Observer
+from eos_sink.ops.observer import Observer, now_ms
 from eos_sink.ops.status import Driver, QueryStatus, QueryTransaction, Snapshot
 from eos_sink.ops.transactions import (
     check_decided,
@@ -136,9 +135,7 @@ def run(arguments: argparse.Namespace) -> Report:
 
 
 def carry_out(
-    admin: Admin,
-    arguments: argparse.Namespace,
-    clock_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+    admin: Admin, arguments: argparse.Namespace, clock_ms: Callable[[], int] = now_ms
 ) -> Report:
     """Look, and do what is asked for.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from eos_sink.errors import EosSinkError
@@ -253,6 +253,13 @@ class Snapshot:
     def topics(self) -> list[str]:
         """The topics that the latest decisions have written to."""
         return sorted({topic for q in self.queries if q.decision for topic in q.decision.topics})
+
+    def select(self, queries: tuple[QueryStatus, ...]) -> Snapshot:
+        """The same, about these queries only."""
+        hidden = tuple(each.history.hidden for each in queries if each.history.hidden)
+        starts = tuple(f"{each.names.group}-" for each in queries)
+        own = tuple(each for each in self.unrecorded if each.startswith(starts))
+        return replace(self, queries=queries, unknown=(), unreadable=hidden, unrecorded=own)
 
     def query(self, name: str) -> QueryStatus | None:
         return next((each for each in self.queries if each.query == name), None)

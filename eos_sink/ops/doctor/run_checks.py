@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from eos_sink.ops.doctor import brokers, decision_log, permissions, topics
 from eos_sink.ops.doctor.facts import Facts
-from eos_sink.ops.doctor.findings import Check, Finding, Verdict, judge
+from eos_sink.ops.doctor.findings import Check, Finding, Problems, Verdict, judge
 from eos_sink.ops.doctor.python import Python, check_clients
 from eos_sink.ops.doctor.source import check_source
 
 
 def run_checks(facts: Facts, python: Python) -> dict[Check, list[Finding]]:
     """Run every check, and add the commands that grant missing permissions."""
-    table: dict[Check, Verdict] = {
+    table: dict[Check, Verdict | Problems] = {
         Check.BROKERS: brokers.check_brokers(facts),
         Check.VERSIONS: brokers.check_versions(facts),
         Check.CONTROLLER: brokers.check_controller(facts),

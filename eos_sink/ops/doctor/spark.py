@@ -226,10 +226,9 @@ def _check_map(facts: SparkFacts) -> Verdict:
     )
 
 
-def _check_executors(here: Python, facts: SparkFacts) -> Verdict:
+def _check_executors(here: Python, facts: SparkFacts) -> Problems:
     seen = require(facts.executors, "what executors find")
     yield from judge(*(_check_executor(here, python) for python in seen))
-    return ""
 
 
 def _check_executor(here: Python, python: Python) -> Verdict:

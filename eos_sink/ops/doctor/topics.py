@@ -20,12 +20,11 @@ _REPLICATION_FACTOR = {
 }
 
 
-def check_topics(facts: Facts) -> Verdict:
+def check_topics(facts: Facts) -> Problems:
     if not facts.named:
         why = Unseen("name it with --topic, or the query with --query or --options")
         yield Finding.unseen("where the rows go", why)
     yield from judge(*(_check_topic(name, facts) for name in facts.named))
-    return ""
 
 
 def _check_topic(name: str, facts: Facts) -> Verdict:
@@ -44,9 +43,8 @@ def _check_topic(name: str, facts: Facts) -> Verdict:
     return _describe(topic)
 
 
-def check_internal_topics(facts: Facts) -> Verdict:
+def check_internal_topics(facts: Facts) -> Problems:
     yield from judge(*(_check_internal_topic(name, facts) for name in INTERNAL))
-    return ""
 
 
 def _check_internal_topic(name: str, facts: Facts) -> Verdict:
@@ -182,7 +180,7 @@ def _size(topic: TopicDescription, default: int) -> int:
     return int(topic.setting(_SIZE) or default)
 
 
-def check_read_back(facts: Facts) -> Verdict:
+def check_read_back(facts: Facts) -> Problems:
     yield from judge(
         *(
             _check_read_back(topic, facts)
@@ -190,7 +188,6 @@ def check_read_back(facts: Facts) -> Verdict:
             if isinstance(topic := facts.topics[name], TopicDescription)
         )
     )
-    return ""
 
 
 def _check_read_back(topic: TopicDescription, facts: Facts) -> Verdict:
