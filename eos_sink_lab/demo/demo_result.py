@@ -1,28 +1,14 @@
-"""What the demo reports: progress while it works, results, and the reason why it cannot go on."""
+"""What the demo reports: its results, or the reason why it cannot go on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from eos_sink_lab.testing.topic_audit import Audit
 
 
 class DemoError(Exception):
     """The demo cannot go on; the message gives the reason and the remedy."""
-
-
-class Progress(Protocol):
-    """Shows news and progress. Called from one thread."""
-
-    def say(self, text: str) -> None:
-        """Print one line of news."""
-
-    def step(self, what: str, total: int) -> None:
-        """Begin a step."""
-
-    def at(self, done: int, rows: int, note: str = "") -> None:
-        """Show how far the step is. Called often."""
 
 
 @dataclass(frozen=True)

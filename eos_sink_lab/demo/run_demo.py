@@ -14,11 +14,12 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from eos_sink_lab.demo import flights
-from eos_sink_lab.demo.demo_result import DemoError, DemoResult, Progress, RunResult
+from eos_sink_lab.demo.demo_result import DemoError, DemoResult, RunResult
 from eos_sink_lab.demo.driver_program import DriverProgram
 from eos_sink_lab.demo.run_watch import Watch
 from eos_sink_lab.demo.strikes import Strike, plan_strikes
 from eos_sink_lab.demo.struck_run import StruckRun
+from eos_sink_lab.progress import Progress
 from eos_sink_lab.testing import start_kafka
 from eos_sink_lab.testing.cache import cache_root
 from eos_sink_lab.testing.cluster_errors import DownloadError

@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable
 from textwrap import shorten
 
-from eos_sink_lab.demo.demo_result import DemoError, Progress, RunResult
+from eos_sink_lab.demo.demo_result import DemoError, RunResult
 from eos_sink_lab.demo.driver_program import DriverProgram
 from eos_sink_lab.demo.run_watch import Watch
 from eos_sink_lab.demo.strikes import Aim, Kind, Strike
+from eos_sink_lab.progress import Progress
 from eos_sink_lab.testing.process_tree import ProcessTree, find_last_error
 
 _LOOK_S = 0.005
