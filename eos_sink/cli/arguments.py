@@ -7,7 +7,6 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +16,6 @@ from eos_sink.kafka_config.properties_file import read_properties
 from eos_sink.shell import quote
 
 if TYPE_CHECKING:
-    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
     from eos_sink.kafka_config.cluster_config import ClusterConfig
 
 T = TypeVar("T", int, float)
@@ -139,19 +137,6 @@ def cluster_config(arguments: argparse.Namespace) -> ClusterConfig:
         log_topic=getattr(arguments, "log_topic", DEFAULT_LOG),
         prefix=getattr(arguments, "prefix", DEFAULT_PREFIX),
     )
-
-
-def connect(arguments: argparse.Namespace, timeout_s: float) -> closing[ConfluentAdmin]:
-    """Make the clients of a command, to be closed at its end.
-
-    Args:
-        arguments: those of `cluster_config`, which documents the errors.
-        timeout_s: how long the command, or a part of it, may take.
-    """
-    # Imported here: help texts do without the Kafka clients.
-    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
-
-    return closing(ConfluentAdmin(cluster_config(arguments), timeout_s))
 
 
 def kafka_settings(arguments: argparse.Namespace) -> dict[str, str]:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any
 
-from eos_sink.cli.arguments import add_connection, add_timeout, command_line, connect
+from eos_sink.cli.admin_client import connect
+from eos_sink.cli.arguments import add_connection, add_timeout, command_line
 from eos_sink.cli.batch_text import (
     describe_coordinator,
     describe_decision,
@@ -17,7 +18,7 @@ from eos_sink.cli.batch_text import (
     outcome_cell,
 )
 from eos_sink.cli.exit_codes import ExitCode
-from eos_sink.cli.output import CommandError, Report, Row
+from eos_sink.cli.output import CommandError, Report, TableRow
 from eos_sink.cli.query_name import add_query, find_query
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Admin
@@ -78,7 +79,7 @@ def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
     found = explain_batch(admin, names, history, batch, deadline)
     written, decision = found.written, found.decision
     others = [stream for stream in history.streams if stream != found.batch.stream]
-    rows: tuple[Row, ...] = tuple(
+    rows: tuple[TableRow, ...] = tuple(
         {
             "task": str(each.partition),
             "rows": "-" if each.rows is None else f"{each.rows:,}",

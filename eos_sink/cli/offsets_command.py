@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 
-from eos_sink.cli.arguments import add_changes_timeout, add_connection, connect
+from eos_sink.cli.admin_client import connect
+from eos_sink.cli.arguments import add_changes_timeout, add_connection
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.live_run import add_take_over, check_driver
-from eos_sink.cli.output import Report, Row
+from eos_sink.cli.output import Report, TableRow
 from eos_sink.cli.query_name import add_query, add_yes, confirm, read_query
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
@@ -69,7 +70,7 @@ def run(arguments: argparse.Namespace) -> Report:
         return make_report(names, read_source(admin.kafka, names, arguments.group, deadline))
 
 
-def _make_row(place: Place, offset: int | None, committed: int | None, end: int | None) -> Row:
+def _make_row(place: Place, offset: int | None, committed: int | None, end: int | None) -> TableRow:
     lag = None if offset is None or end is None else end - offset
     figures = {"next offset": offset, "group": committed, "end": end, "lag": lag}
     shown = {name: "" if each is None else f"{each:,}" for name, each in figures.items()}

@@ -77,7 +77,7 @@ class Cell:
     mood: Mood = Mood.PLAIN
 
 
-Row = Mapping[str, "Cell | str"]
+TableRow = Mapping[str, "Cell | str"]
 """The cells of a row by the headings of their columns."""
 
 
@@ -96,7 +96,7 @@ class Report:
         lines: notes have line breaks of their own.
     """
 
-    rows: Sequence[Row]
+    rows: Sequence[TableRow]
     notes: Sequence[str]
     ok: bool
     document: Mapping[str, Any]
@@ -121,11 +121,11 @@ class Report:
         return "\n".join(printable(note, lines=self.lines) for note in self.notes)
 
 
-def list_cells(row: Row) -> list[Cell]:
+def list_cells(row: TableRow) -> list[Cell]:
     return [each if isinstance(each, Cell) else Cell(each) for each in row.values()]
 
 
-def list_texts(row: Row) -> list[Text]:
+def list_texts(row: TableRow) -> list[Text]:
     """Return the cells of a row as rich draws them."""
     from rich.text import Text
 

@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from eos_sink.cli.arguments import add_changes_timeout, add_connection, connect
+from eos_sink.cli.admin_client import connect
+from eos_sink.cli.arguments import add_changes_timeout, add_connection
 from eos_sink.cli.batch_text import (
     describe_coordinator,
     describe_decision,
@@ -17,7 +18,7 @@ from eos_sink.cli.batch_text import (
 )
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.live_run import add_take_over, check_driver
-from eos_sink.cli.output import Report, Row
+from eos_sink.cli.output import Report, TableRow
 from eos_sink.cli.query_name import add_query, add_yes, confirm, read_query
 from eos_sink.decision_log import Entry
 from eos_sink.driver.processes import is_alive_here
@@ -169,7 +170,7 @@ def make_report(
     )
 
 
-def _make_row(each: TransactionEvidence) -> Row:
+def _make_row(each: TransactionEvidence) -> TableRow:
     same = ", the decided ones" if each.same_rows else ""
     return {
         "partition": str(each.entry.partition),

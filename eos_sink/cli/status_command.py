@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from eos_sink.cli.arguments import add_connection, add_timeout, command_line, connect
+from eos_sink.cli.admin_client import connect
+from eos_sink.cli.arguments import add_connection, add_timeout, command_line
 from eos_sink.cli.batch_text import outcome_cell
 from eos_sink.cli.exit_codes import ExitCode
-from eos_sink.cli.output import Cell, CommandError, Report, Row, span
+from eos_sink.cli.output import Cell, CommandError, Report, TableRow, span
 from eos_sink.cli.query_name import add_query, find_query
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.alerts import find_alerts
@@ -114,7 +115,7 @@ def select_queries(found: Snapshot, queries: Sequence[str], prefix: str) -> Snap
     return found.select(tuple(each for each in found.queries if each.names in named))
 
 
-def _make_row(status: QueryStatus, now_ms: int, *, sourced: bool) -> Row:
+def _make_row(status: QueryStatus, now_ms: int, *, sourced: bool) -> TableRow:
     oldest = max((each.age_ms(now_ms) for each in status.open), default=None)
     return {
         "query": status.names.query,

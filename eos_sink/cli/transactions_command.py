@@ -8,17 +8,17 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from eos_sink.cli.admin_client import connect
 from eos_sink.cli.arguments import (
     add_changes_timeout,
     add_connection,
     add_timeout,
     command_line,
-    connect,
 )
 from eos_sink.cli.command_parser import CommandParser
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.live_run import add_take_over, check_driver
-from eos_sink.cli.output import Cell, CommandError, Mood, Report, Row, printable, span
+from eos_sink.cli.output import Cell, CommandError, Mood, Report, TableRow, printable, span
 from eos_sink.cli.query_name import add_yes, confirm
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
@@ -302,7 +302,7 @@ def _report_one(snapshot: Snapshot, each: QueryTransaction, reach: str) -> Repor
     return Report([row], notes, True, document)
 
 
-def _make_row(each: QueryTransaction, now_ms: int) -> Row:
+def _make_row(each: QueryTransaction, now_ms: int) -> TableRow:
     task, decided = each.task, "undecided" if each.open and each.task else "-"
     if each.written and each.written.decision:
         decided = f"decided ({each.written.decision.batch.batch})"

@@ -12,10 +12,10 @@ from contextlib import closing, suppress
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, TextIO
 
+from eos_sink.cli.admin_client import connect
 from eos_sink.cli.arguments import (
     add_connection,
     command_line,
-    connect,
     positive,
     positive_seconds,
     seconds,
@@ -23,7 +23,7 @@ from eos_sink.cli.arguments import (
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import (
     Mood,
-    Row,
+    TableRow,
     encode_value,
     list_texts,
     printable,
@@ -304,7 +304,7 @@ class Picture:
 View = JsonLines | Lines | Picture
 
 
-def _make_row(measured: Throughput, now_ms: int, *, sourced: bool) -> Row:
+def _make_row(measured: Throughput, now_ms: int, *, sourced: bool) -> TableRow:
     status, decided = measured.status, measured.status.open_decided
     undecided = str(len(status.undecided))
     return {

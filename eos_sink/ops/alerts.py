@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.ops.status import Driver, QueryStatus, QueryTransaction, Snapshot
 from eos_sink.protocol.lost_writes import ACKNOWLEDGE
 from eos_sink.protocol.model import Numbering
-from eos_sink.protocol.outcome import Outcome, proves_commit
+from eos_sink.protocol.outcome import Outcome
 from eos_sink.shell import quote, sink_command
 
 # A driver settles a batch within seconds, and tries again until its step's timeout (2 minutes).
@@ -188,7 +188,7 @@ def _repair(status: QueryStatus, options: str) -> str:
 
 def _spark_commit_log(status: QueryStatus) -> str:
     batch = status.batch
-    if batch is None or not proves_commit(replace(batch, batch=batch.batch + 1), batch):
+    if batch is None or not batch.numbering.is_by_spark:
         return ""
     return (
         f"If the checkpoint has commits/{batch.batch}, Spark has finished the batch and continues "

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eos_sink.cli.exit_codes import ExitCode
-from eos_sink.cli.output import Cell, CommandError, Mood, Report, Row
+from eos_sink.cli.output import Cell, CommandError, Mood, Report, TableRow
 from eos_sink_lab.migrate.assess import assess_query, assess_session, find_lacking
 from eos_sink_lab.migrate.edits import (
     diff_python,
@@ -175,7 +175,7 @@ def _build_report(
     session: Sequence[Finding],
     diffs: Sequence[str],
 ) -> Report:
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for query, some in assessed:
         what = _WHAT[query.way] + (f" in foreachBatch, {query.inside}" if query.inside else "")
         rows.append({"option": f"-- {what}", "value": "", "where": f"{query.place}", "verdict": ""})
@@ -205,7 +205,7 @@ def _build_report(
     return Report(rows, notes, ok, document, left=4, lines=True)
 
 
-def _row(finding: Finding) -> Row:
+def _row(finding: Finding) -> TableRow:
     value = finding.value if len(finding.value) <= _WIDTH else finding.value[: _WIDTH - 3] + "..."
     mood = Mood.GOOD if finding.verdict.fine else Mood.BAD
     return {

@@ -20,7 +20,7 @@ from eos_sink.cli.arguments import (
     seconds,
 )
 from eos_sink.cli.exit_codes import ExitCode
-from eos_sink.cli.output import Cell, CommandError, Mood, Report, Row, require_libraries
+from eos_sink.cli.output import Cell, CommandError, Mood, Report, TableRow, require_libraries
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
@@ -150,7 +150,7 @@ def run(arguments: argparse.Namespace) -> Report:
 
 def build_report(result: VerifyResult, html: Path | None = None) -> Report:
     """Build a table with a row for each check, and the notes below it."""
-    rows: list[Row] = [
+    rows: list[TableRow] = [
         {
             "check": check.name,
             "outcome": Cell(check.status.value, _MOODS[check.status.value]),
