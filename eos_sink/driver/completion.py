@@ -21,8 +21,8 @@ from eos_sink.decision_log.driver_id import describe_driver
 from eos_sink.errors import ClusterError, OperatorNeededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.fingerprint import Hashes, RowDigester
-from eos_sink.kafka.interfaces import Headers, Kafka
-from eos_sink.kafka.rows import Rows
+from eos_sink.kafka.interfaces import Kafka
+from eos_sink.kafka.rows import Row, Rows
 from eos_sink.kafka.topic_traces import ANY_EPOCH, PartitionTail
 from eos_sink.protocol import operator_errors
 from eos_sink.protocol.model import Decision, PlanToken, RowDigest
@@ -182,15 +182,8 @@ def _scan(
     most: int,
     deadline: Deadline,
 ) -> list[PartitionTail]:
-    def add_row(  # noqa: PLR0913, PLR0917 - as `OnRow`
-        producer: ProducerIdentity,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        headers: Headers | None,
-        at_ms: int,
-    ) -> None:
-        found[producer].add_row((value, key, topic, list(headers) if headers else None, None, None))
+    def add_row(producer: ProducerIdentity, row: Row, at_ms: int) -> None:
+        found[producer].add_row(row)
         found[producer].note_time(at_ms)
 
     tails: list[PartitionTail] = []

@@ -30,14 +30,12 @@ from eos_sink.protocol.values import (
 
 if TYPE_CHECKING:
     # Only tasks need pyarrow.
-    from eos_sink.kafka.rows import Rows
+    from eos_sink.kafka.rows import Row, Rows
     from eos_sink.kafka.topic_traces import PartitionTail
 
 Headers = Sequence[tuple[str, bytes | None]]
-OnRow = Callable[
-    [ProducerIdentity, str, "bytes | None", "bytes | None", "Headers | None", int], None
-]
-"""Producer, topic, value, key, headers and timestamp (ms) of a row."""
+OnRow = Callable[[ProducerIdentity, "Row", int], None]
+"""The producer, a row as it digests it, without partition and time, and its timestamp (ms)."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import is_transient
 from eos_sink.kafka.fetch import fetch, read_records
-from eos_sink.kafka.interfaces import Headers, OnRow
+from eos_sink.kafka.interfaces import OnRow
 from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.kafka.topic_traces import ANY_EPOCH, PartitionTail, Trace
 from eos_sink.kafka.wire import Wire
@@ -84,9 +84,9 @@ class _TailScan:
         elif producer.epoch in {batch.producer_epoch, ANY_EPOCH}:
             for row in read_records(batch):
                 if row.offset >= self._tail.start:
-                    headers: Headers = [(str(key), value) for key, value in row.headers or ()]
-                    topic, at_ms = self._tail.topic, int(row.timestamp)
-                    self._on_row(producer, topic, row.value, row.key, headers or None, at_ms)
+                    headers = [(str(key), value) for key, value in row.headers or ()] or None
+                    found = (row.value, row.key, self._tail.topic, headers, None, None)
+                    self._on_row(producer, found, int(row.timestamp))
             self.traces[producer] = trace.more(batch.records_count)
 
 

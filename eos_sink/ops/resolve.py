@@ -18,7 +18,8 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Admin, MemberDescription
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.fingerprint import RowDigester
-from eos_sink.kafka.interfaces import Headers, Kafka, Unseen
+from eos_sink.kafka.interfaces import Kafka, Unseen
+from eos_sink.kafka.rows import Row
 from eos_sink.kafka.topic_traces import PartitionTail, Trace
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.operator_run import moved, read_log, take_over
@@ -187,15 +188,7 @@ def _read_tails(
         for producer in producers.values()
     }
 
-    def add_row(
-        producer: ProducerIdentity,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        headers: Headers | None,
-        _: int,
-    ) -> None:
-        row = (value, key, topic, list(headers) if headers else None, None, None)
+    def add_row(producer: ProducerIdentity, row: Row, _: int) -> None:
         for digester in digesters[producer]:
             digester.add_row(row)
 

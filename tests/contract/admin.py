@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from eos_sink.kafka.admin_interface import Quorum
 from eos_sink.kafka.interfaces import Headers
+from eos_sink.kafka.rows import Row
 from eos_sink.kafka.topic_traces import ANY_EPOCH, PartitionTail, Trace
 from eos_sink.protocol.values import ProducerIdentity, TransactionStatus
 from tests.contract.harness import SESSION_MS, TIMEOUT_MS, Harness, Task
@@ -40,15 +41,8 @@ class Look:
     def trace(self, task: Task, partition: int = 0) -> Trace:
         return self.tails[partition].traces.get(identity(task), Trace())
 
-    def _on_row(
-        self,
-        producer: ProducerIdentity,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        headers: Headers | None,
-        at_ms: int,
-    ) -> None:
+    def _on_row(self, producer: ProducerIdentity, row: Row, at_ms: int) -> None:
+        value, key, _, headers, *_ = row
         self.times.append(at_ms)
         self.values[producer].append(value)
         self.keys.append(key)

@@ -456,8 +456,8 @@ def _scan(
             traces[producer] = trace.ended(committed=entry.txn.outcome is Outcome.COMMITTED)
         else:
             traces[producer] = trace.more(1)
-            headers = entry.headers or None
-            on_row(producer, log.topic, entry.value, entry.key, headers, entry.timestamp)
+            row = (entry.value, entry.key, log.topic, list(entry.headers) or None, None, None)
+            on_row(producer, row, entry.timestamp)
     return PartitionTail(
         log.topic, log.partition, log.start, log.last_stable, log.end, first, traces
     )
