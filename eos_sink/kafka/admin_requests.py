@@ -20,7 +20,7 @@ from kafka.protocol.admin.topics import CreateTopicsRequest
 
 from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import Meaning, get_meaning, is_transient
+from eos_sink.kafka.error_codes import is_denied, is_transient
 from eos_sink.kafka.fetch import EARLIEST, LATEST, find_offsets
 from eos_sink.kafka.interfaces import PartitionState, TopicDescription, Unseen
 from eos_sink.kafka.wire import Wire
@@ -38,13 +38,9 @@ ANSWER_S = 5.0
 TOPIC, BROKER = 2, 4  # ConfigResource.Type
 
 
-def is_denied(error: KafkaError) -> bool:
-    return get_meaning(error.code()) is Meaning.DENIED
-
-
 def unseen(error: KafkaError, *needed: Acl) -> Unseen:
     """The first permission is the one that was refused; all of them would show everything."""
-    if is_denied(error) and needed:
+    if is_denied(error.code()) and needed:
         return Unseen(f"this principal lacks {needed[0]}", needed)
     return Unseen(error.str().rstrip("."))
 

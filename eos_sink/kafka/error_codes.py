@@ -205,6 +205,10 @@ def get_meaning(error_code: int) -> Meaning | None:
     return CODES.get(error_code, _UNLISTED).meaning
 
 
+def is_denied(error_code: int) -> bool:
+    return get_meaning(error_code) is Meaning.DENIED
+
+
 def is_transient(error: KafkaError) -> bool:
     """True if a read that failed may be repeated: a broker or a leader is about to come back."""
     return error.retriable() or CODES.get(error.code(), _UNLISTED).transient

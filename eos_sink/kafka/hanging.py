@@ -7,8 +7,8 @@ it, and the next transaction of the same producer that writes there ends it with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka import errors as kafka_errors
 from kafka.protocol.admin.transactions import DescribeProducersRequest
@@ -16,6 +16,7 @@ from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 
 from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.error_codes import is_denied
 from eos_sink.kafka.wire import Leader, Wire
 from eos_sink.kafka_config.acls import Acl, Permissions, Resource, permission_error
 from eos_sink.protocol.values import (
@@ -23,21 +24,15 @@ from eos_sink.protocol.values import (
     HangingLook,
     Place,
     Transaction,
-    TransactionState,
     TransactionStatus,
 )
+
+if TYPE_CHECKING:
+    from eos_sink.kafka.transaction_control import KafkaPythonControl
 
 # A broker that died is known to be dead within its session, 9 s by default.
 _ANSWER_S = 12.0
 _MARKERS_S = 5.0
-_DENIED = (
-    kafka_errors.TopicAuthorizationFailedError.errno,
-    kafka_errors.ClusterAuthorizationFailedError.errno,
-)
-
-Describe = Callable[[Iterable[str], Deadline], Mapping[str, TransactionState]]
-FindIds = Callable[[frozenset[int], Deadline], Mapping[int, str]]
-"""The transactional ids of producer ids, without those that no coordinator tells."""
 
 
 class OpenTransaction(NamedTuple):
@@ -50,24 +45,28 @@ class OpenTransaction(NamedTuple):
     coordinator_epoch: int
 
 
-def find_hanging(  # noqa: PLR0913, PLR0917 - what it asks with, and what for
-    wire: Wire,
-    find_ids: FindIds,
-    describe: Describe,
-    is_own: Callable[[str], bool],
+def find_hanging(
+    control: KafkaPythonControl,
     topics: Iterable[str],
+    names: Collection[str],
+    prefix: str,
     deadline: Deadline,
 ) -> HangingLook:
-    """See `eos_sink.kafka.interfaces.TransactionControl.find_hanging`."""
-    wanted = frozenset(topics)
-    opened, unknown = find_open(wire, wanted, deadline)
+    """See `eos_sink.kafka.interfaces.TransactionControl.find_hanging`, whose `ids` are `names`."""
+    wire, ids = control.wire, dict[int, str]()
+    opened, unknown = find_open(wire, topics, deadline)
     producers = frozenset(each.producer_id for each in opened)
-    ids = find_ids(producers, deadline) if producers else {}
+    if producers:
+        states = control.describe(names, deadline)
+        ids = {state.transaction.producer_id: name for name, state in states.items()}
+    if prefix and (others := producers - ids.keys()):
+        ids |= control.name_producers(others, deadline)
     unnamed = producers - ids.keys()
-    opened = {each for each in opened if is_own(ids.get(each.producer_id, ""))}
+    own = {i for i, name in ids.items() if name in names or (prefix and name.startswith(prefix))}
+    opened = {each for each in opened if each.producer_id in own}
     soon = deadline.within(_MARKERS_S)
     while opened:
-        states = describe(sorted({ids[each.producer_id] for each in opened}), deadline)
+        states = control.describe(sorted({ids[each.producer_id] for each in opened}), deadline)
         opened = {
             each
             for each in opened
@@ -129,7 +128,7 @@ def end_hanging(wire: Wire, hanging: Hanging, commit: bool, deadline: Deadline) 
         return code is not None
 
     code = retry_until(deadline, lambda: wire.run(write), is_final)
-    if code in _DENIED:
+    if code is not None and is_denied(code):
         raise permission_error(
             f"{hanging} is not ended, because Kafka forgot that when the partition had no leader "
             "(KAFKA-20734), and its marker may not be written",
@@ -145,22 +144,22 @@ def find_open(
     for brokers, but for no leader."""
 
     async def ask() -> tuple[set[OpenTransaction], frozenset[Place], bool]:
-        rows = await wire.fetch_metadata(topics, deadline)
-        if rows is None:
+        leaders = await wire.fetch_leaders(topics, deadline)
+        if leaders is None:
             return set(), frozenset(), False
-        leaders = {(r.name, p.partition_index): p.leader_id for r in rows for p in r.partitions}
         silent = {place for place, leader in leaders.items() if leader < 0}
         requests = {
-            leader: wire.send(_describe_request(leaders, leader), leader, deadline)
-            for leader in {each for each in leaders.values() if each >= 0}
+            leader: _describe_request(leaders, leader)
+            for leader in set(leaders.values())
+            if leader >= 0
         }
         found: set[OpenTransaction] = set()
         answered = set(silent)
-        for answer in (await wire.gather(requests, deadline)).values():
+        for answer in (await wire.ask_each(requests, deadline)).values():
             for topic in answer.topics if answer else ():
                 for part in topic.partitions:
                     place = topic.name, part.partition_index
-                    if part.error_code in _DENIED:
+                    if is_denied(part.error_code):
                         raise permission_error(
                             f"DescribeProducers for {topic.name} is refused",
                             [Permissions.witness(topic.name)],

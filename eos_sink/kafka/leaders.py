@@ -67,11 +67,10 @@ class Leaders:
         if not places:
             return frozenset()
         topics = {topic for topic, _ in places}
-        rows = self._wire.run(self._wire.fetch_metadata, topics, deadline)
-        if rows is None:
+        leaders = self._wire.run(self._wire.fetch_leaders, topics, deadline)
+        if leaders is None:
             return None
-        led = {(r.name, p.partition_index): p.leader_id >= 0 for r in rows for p in r.partitions}
-        return frozenset(place for place in places if not led.get(place, True))
+        return frozenset(place for place in places if leaders.get(place, 0) < 0)
 
     def _warn(self, places: frozenset[Place]) -> None:
         """Once for each set of partitions."""

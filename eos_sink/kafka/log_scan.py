@@ -142,13 +142,7 @@ class _MarkerSearch:
     def read(self, deadline: Deadline) -> bool:
         """Read on from the first witness, or from the first offset that is kept. False: the leader
         did not answer or has changed, so that another attempt may find more."""
-        topic, number = self._place
         wire = self._clients.control().wire
-        described = describe_topics(wire, [topic], deadline, settings=False)[topic]
-        if isinstance(described, KafkaError):
-            return not is_transient(described)
-        if number not in described.partitions:
-            return True
         offsets = list_offsets(wire, [self._place], deadline)[self._place]
         if isinstance(offsets, KafkaError):
             return not is_transient(offsets)

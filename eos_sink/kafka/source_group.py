@@ -7,10 +7,9 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError
 from kafka.protocol.consumer.group import OffsetFetchRequest
-from kafka.protocol.metadata import CoordinatorType
 
-from eos_sink.kafka.admin.groups import describe_groups
-from eos_sink.kafka.admin_requests import ask_until_final, list_offsets
+from eos_sink.kafka.admin.groups import ask_coordinators, describe_groups
+from eos_sink.kafka.admin_requests import list_offsets
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import convert_error
 from eos_sink.kafka.interfaces import Unseen
@@ -38,23 +37,12 @@ def list_members(wire: Wire, group: str, deadline: Deadline) -> list[str]:
 def fetch_offsets(wire: Wire, group: str, deadline: Deadline) -> Offsets:
     """See `eos_sink.kafka.interfaces.Kafka.group_offsets`."""
 
-    async def ask() -> Any:
-        request = wire.find_coordinators_request([group], CoordinatorType.GROUP)
-        response = await wire.ask(request, None, deadline)
-        if response is None:
-            return None
-        coordinator = response.coordinators[0]
-        if coordinator.error_code:
-            return KafkaError(coordinator.error_code)
-        fetch = OffsetFetchRequest(
+    def request(_: list[str]) -> Any:
+        return OffsetFetchRequest(
             group_id=group, topics=None, require_stable=True, max_version=_FETCH_VERSION
         )
-        return await wire.ask(fetch, coordinator.node_id, deadline)
 
-    def read(_: list[str]) -> dict[str, Offsets | KafkaError]:
-        answer = wire.run(ask)
-        if answer is None or isinstance(answer, KafkaError):
-            return {} if answer is None else {group: answer}
+    def read(answer: Any) -> dict[str, Offsets | KafkaError]:
         rows = [(row.name, part) for row in answer.topics for part in row.partitions]
         codes = [answer.error_code, *(part.error_code for _, part in rows)]
         error = next(filter(None, codes), 0)
@@ -67,7 +55,7 @@ def fetch_offsets(wire: Wire, group: str, deadline: Deadline) -> Offsets:
         }
         return {group: committed}
 
-    found = ask_until_final([group], read, deadline)[group]
+    found = ask_coordinators(wire, [group], request, read, deadline)[group]
     if isinstance(found, KafkaError):
         what = f"The offsets of group {group} cannot be read"
         raise convert_error(found, what, Permissions.source(group, ()))

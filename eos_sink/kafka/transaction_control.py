@@ -223,18 +223,9 @@ class KafkaPythonControl:
     def find_hanging(
         self, topics: Iterable[str], ids: Collection[str], prefix: str, deadline: Deadline
     ) -> HangingLook:
-        def find_ids(producers: frozenset[int], deadline: Deadline) -> dict[int, str]:
-            states = self.describe(ids, deadline)
-            found = {state.transaction.producer_id: name for name, state in states.items()}
-            others = producers - found.keys() if prefix else ()
-            return found | (self.name_producers(others, deadline) if others else {})
-
-        def is_own(name: str) -> bool:
-            return name in ids or (bool(prefix) and name.startswith(prefix))
-
         from eos_sink.kafka import hanging
 
-        return hanging.find_hanging(self.wire, find_ids, self.describe, is_own, topics, deadline)
+        return hanging.find_hanging(self, topics, ids, prefix, deadline)
 
     def name_producers(self, producers: Iterable[int], deadline: Deadline) -> dict[int, str]:
         """The transactional ids of producer ids. A coordinator without a leader says nothing, one
@@ -249,18 +240,15 @@ class KafkaPythonControl:
         return hanging.end_hanging(self.wire, ended, commit, deadline)
 
     def list_open(self, prefix: str, deadline: Deadline) -> list[str]:
-        return self._list(prefix, (TransactionStatus.ONGOING,), deadline)
+        return self.list_ids(prefix, (TransactionStatus.ONGOING,), deadline)
 
     def list_committed(self, prefix: str, deadline: Deadline) -> list[str]:
-        return self._list(prefix, COMMITTED, deadline)
+        return self.list_ids(prefix, COMMITTED, deadline)
 
-    def list_all(self, prefix: str, deadline: Deadline) -> list[str]:
-        """Every transactional id that starts with `prefix`, cluster-wide."""
-        return self._list(prefix, (), deadline)
-
-    def _list(
+    def list_ids(
         self, prefix: str, states: Iterable[TransactionStatus], deadline: Deadline
     ) -> list[str]:
+        """Ids with one of the states, cluster-wide; without states all ids."""
         found = [row.transactional_id for row in self._list_rows(deadline, states)]
         # Kafka silently leaves out ids that may not be described. Describing one raises an error.
         self.describe([f"{prefix}{_PROBE}"], deadline)
@@ -300,8 +288,8 @@ class KafkaPythonControl:
             brokers = await self.wire.list_brokers(deadline)
             if brokers is None:
                 return None
-            requests = {node: self.wire.send(request(node), node, deadline) for node in brokers}
-            answers = await self.wire.gather(requests, deadline)
+            requests = {node: request(node) for node in brokers}
+            answers = await self.wire.ask_each(requests, deadline)
             for node, answer in answers.items():
                 if not answer or not self._classify(name, f"broker {node}", read_code(answer)):
                     return None

@@ -157,6 +157,12 @@ class Wire:
         """The answer to one request; None: send it again."""
         return (await self.gather({"": self.send(request, node, deadline)}, deadline))[""]
 
+    async def ask_each(self, requests: Mapping[int, Any], deadline: Deadline) -> dict[int, Any]:
+        """The answer of each node to its request, which is for that node alone; None: send it
+        again."""
+        sent = {node: self.send(request, node, deadline) for node, request in requests.items()}
+        return await self.gather(sent, deadline)
+
     async def list_brokers(self, deadline: Deadline) -> list[int] | None:
         """Ids of all live brokers, from fresh metadata; None: ask again."""
         asked = {"": self._manager.call_soon(self._refresh)}
@@ -221,6 +227,15 @@ class Wire:
         self._manager.cluster.update_metadata(response)
         return response.topics
 
+    async def fetch_leaders(
+        self, topics: Iterable[str], deadline: Deadline
+    ) -> dict[Place, int] | None:
+        """The leader of each partition now, below 0 if it has none; None: ask again."""
+        rows = await self.fetch_metadata(topics, deadline)
+        if rows is None:
+            return None
+        return {(r.name, p.partition_index): p.leader_id for r in rows for p in r.partitions}
+
     async def find_leaders(
         self, places: Collection[Place], deadline: Deadline
     ) -> dict[Place, Leader | int]:
@@ -253,12 +268,12 @@ class Wire:
         """Ask all brokers for the leader, and remember the one of the latest epoch. Waits for the
         slowest broker, at most until the deadline."""
         requests = {
-            broker.node_id: self.send(self._metadata_request(place[:1]), broker.node_id, deadline)
+            broker.node_id: self._metadata_request(place[:1])
             for broker in self._manager.cluster.brokers()
         }
         leaders = [
             Leader(part.leader_id, part.leader_epoch)
-            for response in (await self.gather(requests, deadline)).values()
+            for response in (await self.ask_each(requests, deadline)).values()
             for topic in (response.topics if response else ())
             for part in topic.partitions
             if part.partition_index == place[1] and part.leader_id >= 0

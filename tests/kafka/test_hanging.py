@@ -10,7 +10,7 @@ import pytest
 from eos_sink.kafka import hanging
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.hanging import OpenTransaction, find_hanging
-from eos_sink.kafka.wire import Wire
+from eos_sink.kafka.transaction_control import KafkaPythonControl
 from eos_sink.protocol.values import HangingLook, Transaction, TransactionState, TransactionStatus
 
 PLACE, OTHER = ("t", 0), ("t", 1)
@@ -25,18 +25,19 @@ class Cluster:
     """Partition leaders that always answer the same, and coordinators that know `ids`."""
 
     def __init__(self, ids: Mapping[int, str], status: TransactionStatus, now: int = 1) -> None:
+        self.wire = None
         self.ids = ids
         self.state = TransactionState(Transaction(OWN, now, 3), status, 0, 1)
 
     def look(self) -> HangingLook:
-        def name(producers: Iterable[int], _: Deadline) -> Mapping[int, str]:
-            return {each: self.ids[each] for each in producers if each in self.ids}
+        control = cast(KafkaPythonControl, self)
+        return find_hanging(control, ["t"], (), OWN, Deadline(5))
 
-        def describe(ids: Iterable[str], _: Deadline) -> Mapping[str, TransactionState]:
-            return dict.fromkeys(ids, self.state)
+    def name_producers(self, producers: Iterable[int], _: Deadline) -> Mapping[int, str]:
+        return {each: self.ids[each] for each in producers if each in self.ids}
 
-        wire = cast(Wire, None)
-        return find_hanging(wire, name, describe, OWN.__eq__, ["t"], Deadline(5))
+    def describe(self, ids: Iterable[str], _: Deadline) -> Mapping[str, TransactionState]:
+        return dict.fromkeys(ids, self.state)
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -29,20 +28,15 @@ class Metadata:
     def run(self, step: Any, *given: Any) -> Any:
         return step(*given)
 
-    def fetch_metadata(self, topics: Iterable[str], _: Deadline) -> Any:
+    def fetch_leaders(self, topics: Iterable[str], _: Deadline) -> Any:
         self.asked.append(set(topics))
         if self.leaders is None:
             return None
-        return [
-            SimpleNamespace(
-                name=topic,
-                partitions=[
-                    SimpleNamespace(partition_index=number, leader_id=leader)
-                    for number, leader in enumerate(self.leaders.get(topic, []))
-                ],
-            )
+        return {
+            (topic, number): leader
             for topic in topics
-        ]
+            for number, leader in enumerate(self.leaders.get(topic, []))
+        }
 
 
 def leaders_on(wire: Metadata) -> Leaders:

@@ -29,7 +29,7 @@ from eos_sink.kafka.admin_requests import (
     unseen,
 )
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import Meaning, convert_errors, get_meaning, proves_permission
+from eos_sink.kafka.error_codes import convert_errors, is_denied, proves_permission
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.kafka_config.acls import Acl, Resource
@@ -119,7 +119,7 @@ class BrokerAdmin:
         if isinstance(answer, Unseen):
             return answer
         code = answer.error_code or answer.topics[0].partitions[0].error_code
-        if get_meaning(code) is Meaning.DENIED:
+        if is_denied(code):
             return Unseen(f"this principal lacks {_DESCRIBE_CLUSTER}", (_DESCRIBE_CLUSTER,))
         if code:
             return Unseen(kafka_errors.for_code(code).__name__)
@@ -156,7 +156,7 @@ class BrokerAdmin:
         answer = self._ask_any(request, deadline)
         if isinstance(answer, Unseen):
             return answer
-        if get_meaning(answer.error_code) is Meaning.DENIED:
+        if is_denied(answer.error_code):
             return False
         if proves_permission(answer.error_code):
             return True
@@ -171,15 +171,8 @@ class BrokerAdmin:
 
     def _ask(self, requests: Mapping[int, Any], deadline: Deadline) -> dict[int, Any]:
         """The answer of each broker; None: there was none."""
-        if not requests:
-            return {}
-        wire, soon = self._clients.control().wire, deadline.within(ANSWER_S)
-
-        async def ask() -> dict[int, Any]:
-            futures = {node: wire.send(each, node, soon) for node, each in requests.items()}
-            return await wire.gather(futures, soon)
-
-        return wire.run(ask)
+        wire = self._clients.control().wire
+        return wire.run(wire.ask_each, requests, deadline.within(ANSWER_S))
 
 
 def _find_unreachable(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError
 
-from eos_sink.errors import ClusterError
+from eos_sink.errors import ClusterError, EosSinkError
 from eos_sink.kafka import admin_requests
 from eos_sink.kafka.admin_interface import (
     BlockingTransaction,
@@ -24,12 +24,12 @@ from eos_sink.kafka.admin_interface import (
 )
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import convert_error, convert_errors
+from eos_sink.kafka.error_codes import convert_error, convert_errors, is_denied
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 from eos_sink.kafka_config.cluster_config import ClusterConfig
-from eos_sink.protocol.values import Place, Position, TransactionState
+from eos_sink.protocol.values import Place, Position, TransactionState, TransactionStatus
 
 if TYPE_CHECKING:
     from eos_sink.kafka.admin.broker_admin import BrokerAdmin
@@ -77,7 +77,8 @@ class ConfluentAdmin:
     ) -> list[TransactionState]:
         control = self._clients.control()
         with _convert_denied("Transactions cannot be seen", _describe_ids(prefix)):
-            names = (control.list_all if ended else control.list_open)(prefix, deadline)
+            wanted = () if ended else (TransactionStatus.ONGOING,)
+            names = control.list_ids(prefix, wanted, deadline)
             states = control.describe(sorted(set(names)), deadline)
         return [states[name] for name in sorted(states)]
 
@@ -119,9 +120,18 @@ class ConfluentAdmin:
     def blocking_transactions(
         self, topic: str, stable: Mapping[int, int], deadline: Deadline
     ) -> Mapping[int, BlockingTransaction]:
-        from eos_sink.kafka.admin.blocking_transactions import find_blocking_transactions
+        from eos_sink.kafka.hanging import find_open
 
-        return find_blocking_transactions(self._clients, topic, stable, deadline)
+        control, producers, names = self._clients.control(), dict[int, int](), dict[int, str]()
+        with suppress(EosSinkError):
+            opened, _ = find_open(control.wire, [topic], deadline)
+            producers = {
+                each.place[1]: each.producer_id
+                for each in sorted(opened)
+                if each.start == stable.get(each.place[1])
+            }
+            names = control.name_producers(producers.values(), deadline) if producers else {}
+        return {n: BlockingTransaction(each, names.get(each)) for n, each in producers.items()}
 
     def list_groups(self, prefix: str, deadline: Deadline) -> Sequence[str] | Unseen:
         from eos_sink.kafka.admin.groups import list_groups
@@ -153,7 +163,7 @@ class ConfluentAdmin:
         )
         if error is None:
             return ""
-        if admin_requests.is_denied(error):
+        if is_denied(error.code()):
             return f"this principal lacks {self._clients.permissions.log_create}"
         return admin_requests.unseen(error) if error.retriable() else str(error.str())
 

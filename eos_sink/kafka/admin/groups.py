@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError
 from kafka.protocol.admin.groups import DescribeGroupsRequest, ListGroupsRequest
@@ -17,6 +17,7 @@ from eos_sink.kafka.wire import Wire
 from eos_sink.kafka_config.acls import Acl, Resource
 
 Members = tuple[MemberDescription, ...]
+V = TypeVar("V")
 
 # Version 4 has the instance id (KIP-345); every supported broker has it.
 _DESCRIBE_VERSION = 4
@@ -27,8 +28,7 @@ def list_groups(wire: Wire, prefix: str, deadline: Deadline) -> Sequence[str] | 
 
     async def ask() -> dict[int, Any]:
         brokers = await wire.list_brokers(deadline) or []
-        requests = {node: wire.send(ListGroupsRequest(), node, deadline) for node in brokers}
-        return await wire.gather(requests, deadline)
+        return await wire.ask_each({node: ListGroupsRequest() for node in brokers}, deadline)
 
     answers = wire.run(ask)
     # Each broker lists its own groups, so without one of them the list would not be complete.
@@ -47,30 +47,18 @@ def describe_groups(
 ) -> Mapping[str, Members | Unseen]:
     """See `eos_sink.kafka.admin_interface.Admin.describe_groups`."""
 
-    async def request(names: list[str]) -> dict[str, Members | KafkaError]:
-        request = wire.find_coordinators_request(names, CoordinatorType.GROUP)
-        response = await wire.ask(request, None, deadline)
-        found: dict[str, Members | KafkaError] = {}
-        by_node: dict[int, list[str]] = {}
-        for row in response.coordinators if response else ():
-            if row.error_code:
-                found[row.key] = KafkaError(row.error_code)
-            else:
-                by_node.setdefault(row.node_id, []).append(row.key)
-        requests = {
-            node: wire.send(
-                DescribeGroupsRequest(groups=names, max_version=_DESCRIBE_VERSION), node, deadline
-            )
-            for node, names in by_node.items()
+    def read(answer: Any) -> dict[str, Members | KafkaError]:
+        return {
+            group.group_id: KafkaError(group.error_code)
+            if group.error_code
+            else tuple(map(_read_member, group.members))
+            for group in answer.groups
         }
-        for answer in (await wire.gather(requests, deadline)).values():
-            for group in answer.groups if answer else ():
-                found[group.group_id] = (
-                    KafkaError(group.error_code) if group.error_code else _read_members(group)
-                )
-        return found
 
-    found = ask_until_final(groups, lambda names: wire.run(request, names), deadline)
+    def request(names: list[str]) -> Any:
+        return DescribeGroupsRequest(groups=names, max_version=_DESCRIBE_VERSION)
+
+    found = ask_coordinators(wire, groups, request, read, deadline)
     return {
         name: unseen(answer, Acl("Describe", Resource.GROUP, name))
         if isinstance(answer, KafkaError)
@@ -79,8 +67,37 @@ def describe_groups(
     }
 
 
-def _read_members(group: Any) -> Members:
-    return tuple(
-        MemberDescription(each.group_instance_id or "", each.client_id, each.client_host)
-        for each in group.members
-    )
+def ask_coordinators(
+    wire: Wire,
+    groups: Iterable[str],
+    request: Callable[[list[str]], Any],
+    read: Callable[[Any], Mapping[str, V | KafkaError]],
+    deadline: Deadline,
+) -> dict[str, V | KafkaError]:
+    """Send requests to the coordinators of groups until each group has a final answer.
+
+    Args:
+        request: makes one for all groups of a coordinator.
+        read: the answers in a response, by group.
+    """
+
+    async def ask(names: list[str]) -> dict[str, V | KafkaError]:
+        lookup = wire.find_coordinators_request(names, CoordinatorType.GROUP)
+        response = await wire.ask(lookup, None, deadline)
+        found: dict[str, V | KafkaError] = {}
+        by_node: dict[int, list[str]] = {}
+        for row in response.coordinators if response else ():
+            if row.error_code:
+                found[row.key] = KafkaError(row.error_code)
+            else:
+                by_node.setdefault(row.node_id, []).append(row.key)
+        requests = {node: request(its) for node, its in by_node.items()}
+        for answer in (await wire.ask_each(requests, deadline)).values():
+            found |= read(answer) if answer else {}
+        return found
+
+    return ask_until_final(groups, lambda names: wire.run(ask, names), deadline)
+
+
+def _read_member(member: Any) -> MemberDescription:
+    return MemberDescription(member.group_instance_id or "", member.client_id, member.client_host)
