@@ -9,7 +9,7 @@ is any broker (KIP-590), and waits up to five minutes for that one after it has 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -46,8 +46,9 @@ def unseen(error: KafkaError, *needed: Acl) -> Unseen:
 
 
 def ask_until_final(
+    wire: Wire,
     things: Iterable[K],
-    ask: Callable[[list[K]], Mapping[K, V | KafkaError]],
+    ask: Callable[[list[K]], Coroutine[Any, Any, Mapping[K, V | KafkaError]]],
     deadline: Deadline,
 ) -> dict[K, V | KafkaError]:
     """Ask about several things, and again about those whose answer is missing or transient."""
@@ -58,7 +59,7 @@ def ask_until_final(
         return isinstance(answer, KafkaError) and is_transient(answer)
 
     def attempt() -> bool:
-        found.update(ask(list(filter(is_open, found))))
+        found.update(wire.run(ask, list(filter(is_open, found))))
         return not any(map(is_open, found))
 
     if found:
@@ -72,10 +73,7 @@ def list_brokers(wire: Wire, deadline: Deadline) -> dict[int, tuple[str, int]]:
     Raises:
         KafkaException: the cluster does not answer.
     """
-    found = retry_until(deadline, lambda: wire.run(wire.list_brokers, deadline), bool)
-    if not found:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-    return {node: wire.address(node) for node in found}
+    return {node: wire.address(node) for node in _ask_any(wire, deadline, wire.list_brokers)}
 
 
 def list_topics(wire: Wire, deadline: Deadline) -> list[str]:
@@ -84,12 +82,15 @@ def list_topics(wire: Wire, deadline: Deadline) -> list[str]:
     Raises:
         KafkaException: the cluster does not answer.
     """
-    rows = retry_until(
-        deadline, lambda: wire.run(wire.fetch_metadata, None, deadline), lambda it: it is not None
-    )
-    if rows is None:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+    rows = _ask_any(wire, deadline, partial(wire.fetch_metadata, None))
     return sorted(row.name for row in rows)
+
+
+def _ask_any(wire: Wire, deadline: Deadline, ask: Callable[..., Any]) -> Any:
+    found = retry_until(deadline, lambda: wire.run(ask, deadline), lambda it: it is not None)
+    if found is None:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+    return found
 
 
 def describe_configs(
@@ -104,23 +105,16 @@ def describe_configs(
         request = DescribeConfigsRequest(resources=[resource], max_version=4)
         return wire.send(request, int(name) if kind == BROKER else None, deadline)
 
-    async def request_all(names: list[str]) -> dict[str, Any]:
-        return await wire.gather({name: request(name) for name in names}, deadline)
+    def read(result: Any) -> dict[str, Any] | KafkaError:
+        if result.error_code:
+            return KafkaError(result.error_code, result.error_message)
+        return {entry.name: entry for entry in result.configs}
 
-    def ask(names: list[str]) -> dict[str, dict[str, Any] | KafkaError]:
-        results = {
-            name: answer.results[0]
-            for name, answer in wire.run(request_all, names).items()
-            if answer is not None
-        }
-        return {
-            name: KafkaError(result.error_code, result.error_message)
-            if result.error_code
-            else {entry.name: entry for entry in result.configs}
-            for name, result in results.items()
-        }
+    async def ask(names: list[str]) -> dict[str, dict[str, Any] | KafkaError]:
+        answers = await wire.gather({name: request(name) for name in names}, deadline)
+        return {name: read(answer.results[0]) for name, answer in answers.items() if answer}
 
-    return ask_until_final(names, ask, deadline)
+    return ask_until_final(wire, names, ask, deadline)
 
 
 def describe_topics(
@@ -228,11 +222,10 @@ def list_offsets(
 
     soon = deadline.within(ANSWER_S)
 
-    def ask(places: list[Place]) -> dict[Place, PartitionOffsets | KafkaError]:
-        earliest, stable, latest = (
-            wire.run(partial(find_offsets, committed=committed), wire, places, which, soon)
-            for which, committed in ((EARLIEST, False), (LATEST, True), (LATEST, False))
-        )
+    async def ask(places: list[Place]) -> dict[Place, PartitionOffsets | KafkaError]:
+        earliest = await find_offsets(wire, places, EARLIEST, soon)
+        stable = await find_offsets(wire, places, LATEST, soon, committed=True)
+        latest = await find_offsets(wire, places, LATEST, soon)
         found: dict[Place, PartitionOffsets | KafkaError] = {}
         for place in places:
             answers = (earliest[place], stable[place], latest[place])
@@ -241,4 +234,4 @@ def list_offsets(
             found[place] = errors[0] if errors else PartitionOffsets(place[1], *offsets)
         return found
 
-    return ask_until_final(places, ask, soon)
+    return ask_until_final(wire, places, ask, soon)

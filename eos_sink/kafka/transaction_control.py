@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 from kafka import errors as kafka_errors
 from kafka.protocol.admin.configs import DescribeConfigsRequest
 from kafka.protocol.admin.transactions import DescribeTransactionsRequest, ListTransactionsRequest
-from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.producer.transaction import EndTxnRequest, InitProducerIdRequest
 
 from eos_sink.errors import ClusterError, ConfigurationError, OutcomeUnknownError
@@ -80,13 +79,7 @@ class KafkaPythonControl:
             check_verification,
         )
 
-        versions = self._ask_brokers(
-            "ApiVersions",
-            lambda _: ApiVersionsRequest(
-                client_software_name="eos-sink", client_software_version="1"
-            ),
-            deadline,
-        )
+        versions = self._ask_brokers("ApiVersions", lambda _: Wire.versions_request(), deadline)
         for node, answer in versions.items():
             check_broker(str(node), {api.api_key: api.max_version for api in answer.api_keys})
 

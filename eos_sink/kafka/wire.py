@@ -16,6 +16,7 @@ from kafka.future import Future
 from kafka.net import connection
 from kafka.protocol import parser
 from kafka.protocol.metadata import (
+    ApiVersionsRequest,
     CoordinatorType,
     FindCoordinatorRequest,
     MetadataRequest,
@@ -168,7 +169,7 @@ class Wire:
         asked = {"": self._manager.call_soon(self._refresh)}
         if not (await self.gather(asked, deadline))[""]:
             return None
-        return [broker.node_id for broker in self._manager.cluster.brokers()]
+        return [broker.node_id for broker in self._manager.cluster.brokers()] or None
 
     def address(self, node: int) -> tuple[str, int]:
         """Host and port of a broker that is known."""
@@ -201,6 +202,11 @@ class Wire:
 
     def forget_coordinator(self, transactional_id: str) -> None:
         forget_coordinator(self._manager.cluster, CoordinatorType.TRANSACTION, transactional_id)
+
+    @staticmethod
+    def versions_request() -> Any:
+        """For the versions of each request that a broker knows, and the cluster's features."""
+        return ApiVersionsRequest(client_software_name="eos-sink", client_software_version="1")
 
     @staticmethod
     def find_coordinators_request(

@@ -17,7 +17,6 @@ from confluent_kafka import KafkaError
 from kafka import errors as kafka_errors
 from kafka.protocol.admin.cluster import DescribeQuorumRequest
 from kafka.protocol.consumer.group import HeartbeatRequest
-from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.producer.transaction import EndTxnRequest
 
 from eos_sink.kafka.admin_interface import Broker, BrokerSetting, Clock, Quorum
@@ -53,27 +52,10 @@ class BrokerAdmin:
             addresses = list_brokers(wire, deadline)
         unreachable = _find_unreachable(addresses, deadline)
         reached = [number for number in addresses if not unreachable[number]]
-        answers = self._ask(
-            {
-                number: ApiVersionsRequest(
-                    client_software_name="eos-sink", client_software_version="1"
-                )
-                for number in reached
-            },
-            deadline,
-        )
+        answers = self._ask({number: wire.versions_request() for number in reached}, deadline)
         self._versions = {number: answer for number, answer in answers.items() if answer}
-        settings: dict[int, Mapping[str, BrokerSetting] | Unseen] = {}
-        for number in reached:
-            soon = deadline.within(ANSWER_S)
-            found = describe_configs(wire, BROKER, [str(number)], soon)[str(number)]
-            if isinstance(found, KafkaError):
-                settings[number] = unseen(found, Acl("DescribeConfigs", Resource.CLUSTER, _CLUSTER))
-            else:
-                settings[number] = {
-                    name: BrokerSetting(str(entry.value), bool(entry.read_only))
-                    for name, entry in found.items()
-                }
+        configs = describe_configs(wire, BROKER, map(str, reached), deadline.within(ANSWER_S))
+        settings = {int(number): _read_settings(found) for number, found in configs.items()}
         silent = "it takes connections, and answers no request"
         return [
             Broker(
@@ -173,6 +155,15 @@ class BrokerAdmin:
         """The answer of each broker; None: there was none."""
         wire = self._clients.control().wire
         return wire.run(wire.ask_each, requests, deadline.within(ANSWER_S))
+
+
+def _read_settings(found: Mapping[str, Any] | KafkaError) -> Mapping[str, BrokerSetting] | Unseen:
+    if isinstance(found, KafkaError):
+        return unseen(found, Acl("DescribeConfigs", Resource.CLUSTER, _CLUSTER))
+    return {
+        name: BrokerSetting(str(entry.value), bool(entry.read_only))
+        for name, entry in found.items()
+    }
 
 
 def _find_unreachable(

@@ -96,7 +96,7 @@ def ask_coordinators(
             found |= read(answer) if answer else {}
         return found
 
-    return ask_until_final(groups, lambda names: wire.run(ask, names), deadline)
+    return ask_until_final(wire, groups, ask, deadline)
 
 
 def _read_member(member: Any) -> MemberDescription:
