@@ -97,5 +97,5 @@ def _data(decision: Decision, lost: frozenset[int]) -> dict[str, object]:
 
 def _count_rows(decision: Decision, lost: frozenset[int]) -> tuple[int, int]:
     """The rows that are lost, and all others."""
-    rows = sum(digest.rows for partition, digest in decision.digests.items() if partition in lost)
+    rows = decision.count_rows(lost)
     return rows, decision.total.rows - rows

@@ -202,6 +202,11 @@ class Decision:
         entries: tuple[Prepared | Inlined, ...] = (*self.prepared, *self.inlined)
         return {entry.partition: entry.digest for entry in entries}
 
+    def count_rows(self, partitions: Iterable[int]) -> int:
+        """The rows of some of the partitions that have rows."""
+        digests = self.digests
+        return sum(digests[partition].rows for partition in partitions)
+
     def is_invisible(self, lost: frozenset[int]) -> bool:
         """True if nothing of it is visible, if these partitions are lost."""
         return bool(lost) and lost == self.digests.keys()

@@ -89,7 +89,7 @@ def in_doubt(
     """Neither coordinator nor topic knows any more what became of these partitions."""
     partitions = sorted(doubtful)
     entries = [entry for entry in decision.prepared if entry.partition in doubtful]
-    rows = sum(entry.digest.rows for entry in entries)
+    rows = decision.count_rows(doubtful)
     places = ", ".join(str(entry.witness) for entry in entries)
     never = (
         f"{ACCEPT} if they are lost or that is not known (nothing writes them again but you)"
@@ -136,8 +136,7 @@ def older_than_earlier(
         "checkpoint is in use. The batch's partitions and rows would be written twice.",
         f"Restore the newest copy of the checkpoint. {_write_anyway(names, log, batch)}",
         batch.batch,
-        [],
-        known.total.rows if known.total else None,
+        rows=known.total.rows if known.total else None,
         decided=known.batch.batch,
         stream=batch.stream,
     )
@@ -153,8 +152,6 @@ def unknown_earlier(names: QueryNames, log: str, batch: BatchId) -> OperatorNeed
         f"{resolve_command(names, log, ACCEPT, batch.stream)}, then start the query again. "
         f"{_write_anyway(names, log, batch)}",
         batch.batch,
-        [],
-        None,
         stream=batch.stream,
     )
 
@@ -171,8 +168,7 @@ def other_rows_than_earlier(
         f"replay has are not written): {resolve_command(names, log, ACCEPT, batch.stream)}. "
         f"{_write_anyway(names, log, batch)}",
         batch.batch,
-        [],
-        decided.rows,
+        rows=decided.rows,
         stream=batch.stream,
     )
 
@@ -191,8 +187,6 @@ def moved_checkpoint(
         "then. Or look for the batch's rows in the topic, and to write them again on purpose: "
         f"{resolve_command(other, log, FORGET, decided.stream)}",
         batch.batch,
-        [],
-        None,
         stream=batch.stream,
         query=other.query,
         prefix=other.prefix,
@@ -204,7 +198,7 @@ def unrepaired(
 ) -> OperatorNeededError:
     """Decided partitions were lost, and Spark does not replay their batch."""
     partitions = sorted(lost)
-    rows = sum(e.digest.rows for e in decision.prepared if e.partition in lost)
+    rows = decision.count_rows(lost)
     return _needed(
         f"Query {names.query}: Spark runs {batch}, but partitions {partitions} ({rows} rows) of "
         f"{decision.batch} were aborted after their decision and only a replay of that batch can "
@@ -248,7 +242,7 @@ def other_partitions(  # noqa: PLR0913
         moved: the partitions that hold other rows than before.
         now: how many partitions the replay has.
     """
-    partitions, missing = sorted({*lost, *moved}), _rows(decision, lost)
+    partitions, missing = sorted({*lost, *moved}), decision.count_rows(lost)
     return _needed(
         f"Query {names.query}: {decision.batch} is decided, and Spark replays its "
         f"{decision.total.rows} rows in other partitions: the replay has {now} partitions, the "
@@ -281,7 +275,7 @@ def not_completable(
     remedy = f"The choice is withdrawn. {_old_settings(decision)} Only if they cannot be had: "
     if decision.completed:
         remedy = "A part of the completion is decided, so the old partitions do not help. "
-    missing = _rows(decision, lost)
+    missing = decision.count_rows(lost)
     return _needed(
         f"Query {names.query}: {decision.batch} is decided. Its partitions {sorted(lost)} "
         f"({missing} of its {decision.total.rows} rows) are lost and the others are visible, but "
@@ -307,11 +301,6 @@ def _old_settings(decision: Decision) -> str:
     )
 
 
-def _rows(decision: Decision, partitions: Collection[int]) -> int:
-    digests = decision.digests
-    return sum(digests[partition].rows for partition in partitions)
-
-
 def compare_rows(replay: RowDigest, decided: RowDigest) -> str:
     return (
         f"the replay has {replay.rows} rows and {replay.bytes} bytes (fingerprint "
@@ -335,9 +324,7 @@ def no_record(
         "Set eos.log.topic to the topic that the query used before, or restore that topic. To "
         "start without it (a batch that Spark replays is written, even if it is there already): "
         f"{resolve_command(names, log, FORGET)}",
-        None,
-        partitions,
-        None,
+        partitions=partitions,
         log=log,
         transactions=list(ids),
     )
@@ -372,9 +359,6 @@ def unreadable_record(where: str, error: Exception) -> OperatorNeededError:
         "Use the version of eos-sink that wrote it, or a newer one: this one's eos-sink resolve "
         "cannot read it either. If another program writes to this topic, stop it and restore the "
         "record.",
-        None,
-        [],
-        None,
         action=Action.FIX,
     )
 
@@ -382,14 +366,14 @@ def unreadable_record(where: str, error: Exception) -> OperatorNeededError:
 def _needed(  # noqa: PLR0913
     message: str,
     remedy: str,
-    batch: int | None,
-    partitions: list[int],
-    rows: int | None,
+    batch: int | None = None,
+    partitions: Sequence[int] = (),
+    rows: int | None = None,
     *,
     action: Action | None = None,
     **more: Any,
 ) -> OperatorNeededError:
-    data = {"batch": batch, "partitions": partitions, "rows": rows, **more}
+    data = {"batch": batch, "partitions": list(partitions), "rows": rows, **more}
     return OperatorNeededError(message, remedy=remedy, data=data, action=action)
 
 

@@ -109,13 +109,10 @@ def group_differs(  # noqa: PLR0913, PLR0917
 ) -> OperatorNeededError:
     """The group's offsets are not those of the decision log: reset, expired, or someone else's."""
     stands, places = known.end, known.differs(committed)
-    shown = "; ".join(
-        f"{_name(place)} {stands[place]} and {committed.get(place, 'none')}"
-        for place in sorted(places)[:_SHOWN]
-    )
+    shown = _show({p: f"{stands[p]} and {committed.get(p, 'none')}" for p in places})
     return OperatorNeededError(
         f"Query {names.query} stands at other offsets than group {group} has (decision log and "
-        f"group): {shown}{_more(places)}. They were reset, have expired, or another program has "
+        f"group): {shown}. They were reset, have expired, or another program has "
         "committed them. Nothing was written.",
         remedy=f"Choose: {offsets_command(names, log, USE_RECORD)} keeps what the log says, which "
         "repeats and skips no row, and commits it to the group; "
@@ -138,13 +135,10 @@ def foreign_group(
         location: of a new checkpoint; None: the query has batches already, and only its checkpoint
             knows where it stands.
     """
-    places = {place for place in start if place in committed and committed[place] != start[place]}
-    shown = "; ".join(
-        f"{_name(place)} {committed[place]} and {start[place]}" for place in sorted(places)[:_SHOWN]
-    )
+    wrong = {p: (committed[p], at) for p, at in start.items() if committed.get(p, at) != at}
     return ConfigurationError(
         f"Query {names.query} has committed nothing to group {group} yet, but the group has "
-        f"offsets, and the query begins elsewhere (group and query): {shown}{_more(places)}. "
+        f"offsets, and the query begins elsewhere (group and query): {_show_both(wrong)}. "
         "Nothing was written.",
         remedy="Name another group with eos.source.group.id. Or, "
         + (
@@ -154,7 +148,7 @@ def foreign_group(
             else f"to begin where the group is, {_without(location)}start the query with "
             "startingOffsets=eos_sink.starting_offsets(options, default='committed')."
         ),
-        data={"group": group, "committed": as_json({p: committed[p] for p in places})},
+        data={"group": group, "committed": as_json({p: committed[p] for p in wrong})},
     )
 
 
@@ -163,7 +157,7 @@ def half_visible(
 ) -> OperatorNeededError:
     """Only the checkpoint that a decided batch was made with can write its lost rows."""
     partitions = sorted(lost)
-    rows = sum(decision.digests[partition].rows for partition in partitions)
+    rows = decision.count_rows(lost)
     return OperatorNeededError(
         f"Query {names.query}: partitions {partitions} ({rows} rows) of {decision.batch} were "
         "aborted after their decision, and its other rows are visible. A new checkpoint would "
@@ -190,11 +184,10 @@ def not_on_this_cluster(
     names: QueryNames, wrong: Mapping[Place, str], location: str | None
 ) -> ConfigurationError:
     """The source's partitions are not those of the sink's cluster."""
-    shown = "; ".join(f"{_name(place)} {wrong[place]}" for place in sorted(wrong)[:_SHOWN])
     where = f" (checkpoint {location})" if location else ""
     return ConfigurationError(
         f"Query {names.query}{where}: the source's offsets do not fit the cluster that the sink "
-        f"writes to: {shown}{_more(wrong)}. The source's offsets can only be committed with the "
+        f"writes to: {_show(wrong)}. The source's offsets can only be committed with the "
         "rows if it is on the same cluster. Nothing was written.",
         remedy="Leave eos.source.group.id out if the source is on another cluster. If the topic "
         "was deleted and created again, give the query a new eos.id and a new checkpoint.",
@@ -206,12 +199,10 @@ def rows_are_gone(
     names: QueryNames, log: str, wrong: Mapping[Place, tuple[int, int]], location: str | None
 ) -> OperatorNeededError:
     """The position lies before the first row that a partition still has."""
-    shown = "; ".join(
-        f"{_name(place)} {at[0]}, first row {at[1]}" for place, at in sorted(wrong.items())[:_SHOWN]
-    )
+    shown = _show({place: f"{at}, first row {first}" for place, (at, first) in wrong.items()})
     return OperatorNeededError(
         f"Query {names.query} has to go on at offsets that its source no longer has: "
-        f"{shown}{_more(wrong)}. {_count({p: (a, b) for p, (b, a) in wrong.items()})} rows were "
+        f"{shown}. {_count(wrong)} rows were "
         "deleted before they were read. Nothing was written.",
         remedy=f"To go on without them, {_without(location)}set the offsets of the group to the "
         f"first rows {_RESET}, accept them ({offsets_command(names, log, USE_GROUP)}), and "
@@ -263,8 +254,12 @@ def as_json(offsets: Offsets) -> dict[str, dict[str, int]]:
 
 
 def _show_both(wrong: Mapping[Place, tuple[int, int]]) -> str:
-    shown = (f"{_name(place)} {at[0]} and {at[1]}" for place, at in sorted(wrong.items())[:_SHOWN])
-    return f"{'; '.join(shown)}{_more(wrong)}"
+    return _show({place: f"{at[0]} and {at[1]}" for place, at in wrong.items()})
+
+
+def _show(places: Mapping[Place, str]) -> str:
+    shown = (f"{_name(place)} {text}" for place, text in sorted(places.items())[:_SHOWN])
+    return f"{'; '.join(shown)}{_more(places)}"
 
 
 def _begins(batch: BatchId | None) -> str:
