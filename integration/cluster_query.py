@@ -79,11 +79,7 @@ class ClusterQuery(Query):
 
     def log_home(self) -> Position:
         """The query's partition of the log, without waiting for what is open at its end."""
-        reader = self.kafka.log_reader(self.options.names.query, Deadline(PATIENCE_S))
-        try:
-            return reader.home
-        finally:
-            reader.close()
+        return self.kafka.log_reader(self.options.names.query, Deadline(PATIENCE_S)).home
 
     def statuses(self) -> list[TransactionStatus]:
         """Of the transactions of batch 1."""

@@ -21,7 +21,6 @@ from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Sizes
-from eos_sink.kafka.log_reader import DecisionLogReader
 from eos_sink.kafka.member import ConfluentMember
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka.rows import Rows
@@ -56,7 +55,7 @@ class _Remembering(ConfluentKafka):
 
     def __init__(self, config: ClusterConfig) -> None:
         super().__init__(config)
-        self._clients: list[ConfluentProducer | ConfluentMember | DecisionLogReader] = []
+        self._clients: list[ConfluentProducer | ConfluentMember] = []
 
     def producer(
         self, transactional_id: str, timeout_ms: int, sizes: Sizes | None = None
@@ -70,10 +69,6 @@ class _Remembering(ConfluentKafka):
 
     def member(self, group: str, instance_id: str, session_ms: int) -> ConfluentMember:
         self._clients.append(client := super().member(group, instance_id, session_ms))
-        return client
-
-    def log_reader(self, query: str, deadline: Deadline) -> DecisionLogReader:
-        self._clients.append(client := super().log_reader(query, deadline))
         return client
 
     def close(self) -> None:

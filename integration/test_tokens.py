@@ -56,7 +56,7 @@ def test_a_transaction_and_all_clients_outlive_their_tokens(
     name = f"{options.names.group}-0-0"
     try:
         clients.check_topic(TOPIC, deadline)
-        reader = clients.log_reader(options.names.query, deadline)
+        clients.log_reader(options.names.query, deadline)
         control = clients.control()
         member = clients.member(options.names.group, f"{options.names.group}-0", TRANSACTION_MS)
         member.join(deadline)
@@ -89,7 +89,6 @@ def test_a_transaction_and_all_clients_outlive_their_tokens(
         # Each connection logged in again, and none was lost on the way.
         lines = [f"{record.name}: {record.getMessage()}" for record in caplog.records]
     finally:
-        reader.close()
         clients.close()
     scan = Scan(Source(impatient.bootstrap_servers, TOPIC), committed=True)
     try:

@@ -305,8 +305,6 @@ class DecisionRegister:
     def close(self) -> None:
         """Close all clients; an open transaction stays open."""
         self._let_go()
-        if self._reader is not None:
-            self._reader.close()
         self._reader = None
 
     def _current(self, token: PlanToken, deadline: Deadline) -> Entry:

@@ -13,14 +13,14 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError
 from kafka.protocol.admin.acl import ACLOperation
 from kafka.protocol.admin.configs import DescribeConfigsRequest
 from kafka.protocol.admin.topics import CreateTopicsRequest
 
 from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import is_denied, is_transient
+from eos_sink.kafka.error_codes import convert_error, is_denied, is_transient
 from eos_sink.kafka.fetch import EARLIEST, LATEST, find_offsets
 from eos_sink.kafka.interfaces import PartitionState, TopicDescription, Unseen
 from eos_sink.kafka.wire import Wire
@@ -71,25 +71,26 @@ def list_brokers(wire: Wire, deadline: Deadline) -> dict[int, tuple[str, int]]:
     """Host and port of each live broker.
 
     Raises:
-        KafkaException: the cluster does not answer.
+        OutcomeUnknownError: the cluster does not answer.
     """
-    return {node: wire.address(node) for node in _ask_any(wire, deadline, wire.list_brokers)}
+    brokers = _ask_any(wire, wire.list_brokers, "The brokers cannot be listed", deadline)
+    return {node: wire.address(node) for node in brokers}
 
 
 def list_topics(wire: Wire, deadline: Deadline) -> list[str]:
     """All topics that this principal may describe.
 
     Raises:
-        KafkaException: the cluster does not answer.
+        OutcomeUnknownError: the cluster does not answer.
     """
-    rows = _ask_any(wire, deadline, partial(wire.fetch_metadata, None))
-    return sorted(row.name for row in rows)
+    ask = partial(wire.fetch_metadata, None)
+    return sorted(row.name for row in _ask_any(wire, ask, "The topics cannot be listed", deadline))
 
 
-def _ask_any(wire: Wire, deadline: Deadline, ask: Callable[..., Any]) -> Any:
+def _ask_any(wire: Wire, ask: Callable[..., Any], what: str, deadline: Deadline) -> Any:
     found = retry_until(deadline, lambda: wire.run(ask, deadline), lambda it: it is not None)
     if found is None:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        raise convert_error(KafkaError(KafkaError._TIMED_OUT), what)
     return found
 
 
@@ -151,6 +152,18 @@ def describe_topics(
             id=str(topic.topic_id),
         )
     return found
+
+
+def show_topic(
+    name: str, answer: TopicDescription | KafkaError, *operations: str
+) -> TopicDescription | Unseen | None:
+    """An answer of `describe_topics` as `Kafka.describe_topics` gives it; the first of the
+    operations is the one that shows a topic."""
+    if not isinstance(answer, KafkaError):
+        return answer
+    if answer.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+        return None
+    return unseen(answer, *(Acl(each, Resource.TOPIC, name) for each in operations))
 
 
 def _name_operations(numbers: Iterable[int] | None) -> frozenset[str] | None:

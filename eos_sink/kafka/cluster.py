@@ -6,16 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError
 
-from eos_sink.errors import ClusterError
+from eos_sink.errors import ClusterError, OutcomeUnknownError
 from eos_sink.kafka.confluent_client import ConfluentClient
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import convert_error
 from eos_sink.kafka.interfaces import Sizes, TopicDescription, Unseen
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka.shared_clients import FIRST_ANSWER_S, SharedClients
-from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.protocol.values import (
     Offsets,
@@ -126,7 +125,7 @@ class ConfluentKafka:
         soon, wire = deadline.within(_SETTINGS_S), self.clients.control().wire
         try:
             brokers = map(str, list_brokers(wire, soon))
-        except KafkaException:
+        except OutcomeUnknownError:
             return None
         values: list[str] = []
         for entries in describe_configs(wire, BROKER, brokers, soon).values():
@@ -147,9 +146,8 @@ class ConfluentKafka:
 
     def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:
         from eos_sink.kafka.log_reader import read_latest_records
-        from eos_sink.kafka.log_topic import LOG_PARTITIONS
 
-        return read_latest_records(self.clients, range(LOG_PARTITIONS), deadline)
+        return read_latest_records(self.clients, deadline)
 
     def visibility(
         self, witnesses: Sequence[Position], deadline: Deadline
@@ -195,21 +193,11 @@ class ConfluentKafka:
     def describe_topics(
         self, topics: Sequence[str], deadline: Deadline
     ) -> Mapping[str, TopicDescription | Unseen | None]:
-        from eos_sink.kafka.admin_requests import describe_topics, unseen
+        from eos_sink.kafka.admin_requests import describe_topics, show_topic
 
-        found: dict[str, TopicDescription | Unseen | None] = {}
-        wire = self.clients.control().wire
-        for name, topic in describe_topics(wire, topics, deadline).items():
-            if not isinstance(topic, KafkaError):
-                found[name] = topic
-            elif topic.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                found[name] = None
-            else:
-                needed = (
-                    Acl(each, Resource.TOPIC, name) for each in ("Describe", "DescribeConfigs")
-                )
-                found[name] = unseen(topic, *needed)
-        return found
+        found = describe_topics(self.clients.control().wire, topics, deadline)
+        needed = "Describe", "DescribeConfigs"
+        return {name: show_topic(name, topic, *needed) for name, topic in found.items()}
 
     def group_members(self, group: str, deadline: Deadline) -> Collection[str]:
         from eos_sink.kafka.source_group import list_members

@@ -311,8 +311,6 @@ class LogReader(Protocol):
     def home(self) -> Position:
         """The place of the query's records (offset 0), for the first write."""
 
-    def close(self) -> None: ...
-
 
 class Kafka(Protocol):
     """A cluster that is connected to: makes the clients above."""

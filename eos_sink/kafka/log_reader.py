@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import Meaning, convert_error, get_meaning, is_missing, is_transient
 from eos_sink.kafka.fetch import EARLIEST, LATEST, Fetched, fetch, find_offset
-from eos_sink.kafka.log_topic import home_of
+from eos_sink.kafka.log_topic import LOG_PARTITIONS, home_of
 from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.kafka.wire import Leader, Wire
 from eos_sink.protocol.values import Position
@@ -171,7 +171,8 @@ class PartitionReader:
 
 
 class DecisionLogReader:
-    """Implements `LogReader` for one query; reads on from where it was.
+    """Implements `LogReader` for one query; reads on from where it was. Its requests go over the
+    connections that all clients share, so nothing of it is to be closed.
 
     Args:
         clients: of the cluster.
@@ -244,9 +245,6 @@ class DecisionLogReader:
         _read_all(reader, deadline)
         return found
 
-    def close(self) -> None:
-        """Nothing is open: its requests go over the connections that all clients share."""
-
     def _restart(self) -> None:
         """The topic was deleted and created again: nothing that was read holds."""
         self._latest: tuple[Position, bytes] | None = None
@@ -268,16 +266,14 @@ class DecisionLogReader:
         return retry_until(soon, read, lambda end: end >= known)
 
 
-def read_latest_records(
-    clients: SharedClients, partitions: Iterable[int], deadline: Deadline
-) -> dict[str, bytes]:
+def read_latest_records(clients: SharedClients, deadline: Deadline) -> dict[str, bytes]:
     """See `eos_sink.kafka.interfaces.Kafka.log_records`."""
     latest: dict[bytes, bytes] = {}
 
     def take(record: Any) -> None:
         latest[record.key or b""] = record.value or b""
 
-    for number in partitions:
+    for number in range(LOG_PARTITIONS):
         _read_all(PartitionReader(clients, number, take), deadline)
     return {key.decode(errors="replace"): value for key, value in latest.items()}
 

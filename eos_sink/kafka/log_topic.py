@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError
 from eos_sink.errors import ClusterError, ConfigurationError
 from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import LOGGER, convert_error, convert_errors
+from eos_sink.kafka.error_codes import LOGGER, convert_error
 from eos_sink.kafka.interfaces import TopicDescription, Unseen
 from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.shell import quote
@@ -126,9 +126,8 @@ class LogTopic:
         what = f"The decision log {self._name} does not exist and could not be created"
         needs = [self._clients.permissions.log_create]
         wire = self._clients.control().wire
-        with convert_errors(what, lambda: needs):
-            brokers = len(list_brokers(wire, deadline))
-        replication = min(self._clients.config.log_replication, brokers)
+        brokers = list_brokers(wire, deadline)
+        replication = min(self._clients.config.log_replication, len(brokers))
         in_sync = 2 if replication > 2 else 1
         wanted = {**LOG_CONFIGURATION, "min.insync.replicas": str(in_sync)}
 

@@ -104,7 +104,6 @@ class AdminContract:
         kafka = harness.kafka()
         reader = kafka.log_reader(harness.names.query, harness.deadline())
         place = reader.home
-        reader.close()
         open_ = kafka.log_producer(f"{harness.names.driver}-open", TIMEOUT_MS)
         open_.init(harness.deadline())
         open_.begin()
@@ -186,7 +185,7 @@ class AdminContract:
         admin = harness.admin()
         assert admin.describe_groups([names.group], harness.deadline()) == {names.group: ()}
         kafka = harness.kafka()
-        kafka.log_reader(harness.names.query, harness.deadline()).close()
+        kafka.log_reader(harness.names.query, harness.deadline())
         kafka.member(names.group, names.driver, SESSION_MS).join(
             harness.deadline(TIMEOUT_MS / 1000)
         )

@@ -16,17 +16,14 @@ LONG_SESSION_MS = 10 * SESSION_MS
 def join(harness: Harness, session_ms: int = LONG_SESSION_MS) -> tuple[GroupMember, bytes]:
     """The query's member in a separate process; the decision log is there by then."""
     names, kafka = harness.names, harness.kafka()
-    kafka.log_reader(harness.names.query, harness.deadline()).close()
+    kafka.log_reader(harness.names.query, harness.deadline())
     member = kafka.member(names.group, names.driver, session_ms)
     return member, member.join(harness.deadline())
 
 
 def log_position(harness: Harness) -> Position:
     """The offset that the group commits is one of the decision log."""
-    reader = harness.kafka().log_reader(harness.names.query, harness.deadline())
-    position = reader.home
-    reader.close()
-    return position
+    return harness.kafka().log_reader(harness.names.query, harness.deadline()).home
 
 
 class MemberContract:
@@ -109,7 +106,7 @@ class MemberContract:
         self, harness: Harness
     ) -> None:
         kafka, names = harness.kafka(), harness.names
-        kafka.log_reader(harness.names.query, harness.deadline()).close()
+        kafka.log_reader(harness.names.query, harness.deadline())
         longest = kafka.longest_session(harness.deadline())
         assert longest == harness.max_session_ms
         with pytest.raises(ConfigurationError):

@@ -40,7 +40,6 @@ def append(
     producer.flush(harness.deadline())
     (producer.commit if commit else producer.abort)(harness.deadline())
     producer.close()
-    reader.close()
     return offsets[0]
 
 
@@ -49,7 +48,6 @@ def latest(harness: Harness, key: str = KEY) -> tuple[int, bytes] | None:
     reader = harness.kafka().log_reader(harness.names.query, harness.deadline())
     found = reader.latest(key, harness.deadline())
     expected = reader.home
-    reader.close()
     if found is None:
         return None
     position, value = found
@@ -106,7 +104,6 @@ class LogContract:
         assert reader.latest(KEY, harness.deadline()) is None
         assert reader.reached > end
         mine.close()
-        reader.close()
 
     def test_the_records_of_a_key_are_read_from_an_offset_on(self, harness: Harness) -> None:
         """Those of committed transactions, oldest first; a reader may have read on before."""
@@ -123,7 +120,6 @@ class LogContract:
         ):
             found = reader.records(KEY, start, harness.deadline())
             assert [(position.offset, value) for position, value in found] == expected
-        reader.close()
 
     def test_all_records_are_the_latest_of_each_key(self, harness: Harness) -> None:
         append(harness, b"1")
@@ -159,7 +155,6 @@ class LogContract:
             assert found[1] == value
         again = reader.latest(KEY, harness.deadline())
         assert again == found
-        reader.close()
 
     def test_an_end_before_what_is_known_is_believed_in_the_end(self, harness: Harness) -> None:
         """The log has lost records, which the caller has to learn."""
@@ -168,7 +163,6 @@ class LogContract:
         found = reader.latest(KEY, harness.deadline(4), known=offset + 1_000)
         assert found is not None
         assert found[1] == b"1"
-        reader.close()
 
     def test_a_record_behind_the_open_transaction_of_another_query_is_waited_for(
         self, harness: Harness
@@ -191,7 +185,6 @@ class LogContract:
         assert found is not None
         assert (found[0].offset, found[1]) == (offset, b"2")
         other.close()
-        reader.close()
 
     def test_a_key_is_known_by_a_record_before_the_first_open_transaction(
         self, harness: Harness
@@ -216,7 +209,6 @@ class LogContract:
         found = reader.latest(KEY, harness.deadline())
         assert found is not None
         assert found[1] == b"2"
-        reader.close()
 
     def test_an_empty_log_that_was_just_made_has_a_position(self, harness: Harness) -> None:
         assert harness.kafka().log_reader(harness.names.query, harness.deadline()).home.offset == 0

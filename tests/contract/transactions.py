@@ -167,7 +167,6 @@ class ProducerContract:
             task.send_offset(position, metadata)
         task.abort()
         member.close()
-        reader.close()
 
 
 class ControlContract:

@@ -268,10 +268,6 @@ class FakeLogReader:
     def home(self) -> Position:
         return Position(self._name, 0, 0)
 
-    @port("close")
-    def close(self) -> None:
-        pass
-
 
 class FakeKafka:
     """Implements `eos_sink.kafka.interfaces.Kafka` for one process."""

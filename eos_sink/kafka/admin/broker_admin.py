@@ -28,7 +28,7 @@ from eos_sink.kafka.admin_requests import (
     unseen,
 )
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import convert_errors, is_denied, proves_permission
+from eos_sink.kafka.error_codes import is_denied, proves_permission
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.kafka_config.acls import Acl, Resource
@@ -48,8 +48,7 @@ class BrokerAdmin:
 
     def describe_brokers(self, deadline: Deadline) -> Sequence[Broker]:
         wire = self._clients.control().wire
-        with convert_errors("The brokers cannot be listed"):
-            addresses = list_brokers(wire, deadline)
+        addresses = list_brokers(wire, deadline)
         unreachable = _find_unreachable(addresses, deadline)
         reached = [number for number in addresses if not unreachable[number]]
         answers = self._ask({number: wire.versions_request() for number in reached}, deadline)

@@ -24,8 +24,8 @@ from eos_sink.kafka.admin_interface import (
 )
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import convert_error, convert_errors, is_denied
-from eos_sink.kafka.interfaces import Unseen
+from eos_sink.kafka.error_codes import convert_error, is_denied
+from eos_sink.kafka.interfaces import TopicDescription, Unseen
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 from eos_sink.kafka_config.cluster_config import ClusterConfig
@@ -90,8 +90,7 @@ class ConfluentAdmin:
             return self._clients.control().describe(ids, deadline)
 
     def topic_names(self, deadline: Deadline) -> list[str]:
-        with convert_errors("The topics cannot be listed"):
-            return admin_requests.list_topics(self._clients.control().wire, deadline)
+        return admin_requests.list_topics(self._clients.control().wire, deadline)
 
     def list_offsets(
         self, topics: Iterable[str], deadline: Deadline
@@ -100,21 +99,18 @@ class ConfluentAdmin:
         described = admin_requests.describe_topics(wire, topics, deadline, settings=False)
         found: dict[str, tuple[PartitionOffsets, ...] | Unseen] = {}
         places: list[Place] = []
-        for name, topic in described.items():
-            if not isinstance(topic, KafkaError):
+        for name, answer in described.items():
+            topic = admin_requests.show_topic(name, answer, "Describe")
+            found[name] = topic if isinstance(topic, Unseen) else ()
+            if isinstance(topic, TopicDescription):
                 places += [(name, number) for number in topic.partitions]
-                found[name] = ()
-            elif topic.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                found[name] = ()
-            else:
-                found[name] = admin_requests.unseen(topic, Acl("Describe", Resource.TOPIC, name))
         offsets = admin_requests.list_offsets(wire, places, deadline)
-        for (name, _), answer in sorted(offsets.items()):
+        for (name, _), part in sorted(offsets.items()):
             known = found[name]
-            if isinstance(answer, KafkaError):
-                found[name] = admin_requests.unseen(answer, Acl("Describe", Resource.TOPIC, name))
+            if isinstance(part, KafkaError):
+                found[name] = admin_requests.unseen(part, Acl("Describe", Resource.TOPIC, name))
             elif isinstance(known, tuple):
-                found[name] = (*known, answer)
+                found[name] = (*known, part)
         return found
 
     def blocking_transactions(
