@@ -161,9 +161,6 @@ class Admin(Protocol):
     ) -> Mapping[str, TransactionState]:
         """The coordinator's state of each id; MISSING for an unknown one."""
 
-    def topic_names(self, deadline: Deadline) -> list[str]:
-        """All topics that this principal may describe."""
-
     def list_offsets(
         self, topics: Iterable[str], deadline: Deadline
     ) -> Mapping[str, tuple[PartitionOffsets, ...] | Unseen]:

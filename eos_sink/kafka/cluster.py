@@ -214,14 +214,6 @@ class ConfluentKafka:
 
         return list_topics(self.clients.control().wire, deadline)
 
-    def list_partitions(self, topics: Collection[str], deadline: Deadline) -> list[Place]:
-        from eos_sink.kafka.admin_requests import describe_topics
-
-        wire = self.clients.control().wire
-        found = describe_topics(wire, topics, deadline, settings=False)
-        described = [each for each in found.values() if isinstance(each, TopicDescription)]
-        return [(topic.name, number) for topic in described for number in topic.partitions]
-
     def log_bounds(
         self, places: Collection[Place], deadline: Deadline
     ) -> Mapping[Place, tuple[int, int]]:

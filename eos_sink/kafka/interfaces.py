@@ -395,9 +395,6 @@ class Kafka(Protocol):
     def list_topics(self, deadline: Deadline) -> Collection[str]:
         """The topics that this principal may describe, sorted."""
 
-    def list_partitions(self, topics: Collection[str], deadline: Deadline) -> list[Place]:
-        """The partitions of those of these topics that exist."""
-
     def log_bounds(
         self, places: Collection[Place], deadline: Deadline
     ) -> Mapping[Place, tuple[int, int]]:

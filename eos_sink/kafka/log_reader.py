@@ -181,7 +181,7 @@ class DecisionLogReader:
 
     def __init__(self, clients: SharedClients, query: str) -> None:
         self._clients = clients
-        self._home = Position(clients.config.log_topic, home_of(query), 0)
+        self.home = Position(clients.config.log_topic, home_of(query), 0)
         self._key = b""
         self._at_least = 0
         self._restart()
@@ -189,10 +189,6 @@ class DecisionLogReader:
     @property
     def reached(self) -> int:
         return self._log.reached
-
-    @property
-    def home(self) -> Position:
-        return self._home
 
     def latest(self, key: str, deadline: Deadline, known: int = 0) -> tuple[Position, bytes] | None:
         """The target is the high watermark, not the last stable offset: a record of this query
@@ -227,7 +223,7 @@ class DecisionLogReader:
                 found.append(record.offset)
 
         reader = PartitionReader(
-            self._clients, self._home.partition, take, committed=False, start=start
+            self._clients, self.home.partition, take, committed=False, start=start
         )
         reader.look_up_leader(deadline)
         reader.read_to(end, deadline)
@@ -238,9 +234,9 @@ class DecisionLogReader:
 
         def take(record: Any) -> None:
             if record.key == wanted:
-                found.append((replace(self._home, offset=record.offset), record.value or b""))
+                found.append((replace(self.home, offset=record.offset), record.value or b""))
 
-        reader = PartitionReader(self._clients, self._home.partition, take, start=start)
+        reader = PartitionReader(self._clients, self.home.partition, take, start=start)
         reader.look_up_leader(deadline)
         _read_all(reader, deadline)
         return found
@@ -248,11 +244,11 @@ class DecisionLogReader:
     def _restart(self) -> None:
         """The topic was deleted and created again: nothing that was read holds."""
         self._latest: tuple[Position, bytes] | None = None
-        self._log = PartitionReader(self._clients, self._home.partition, self._take)
+        self._log = PartitionReader(self._clients, self.home.partition, self._take)
 
     def _take(self, record: Any) -> None:
         if record.key == self._key:
-            self._latest = replace(self._home, offset=record.offset), record.value or b""
+            self._latest = replace(self.home, offset=record.offset), record.value or b""
 
     def _read_again(self, known: int, deadline: Deadline) -> int:
         """The log has a record before `known`, unless it has lost records. A deposed leader learns

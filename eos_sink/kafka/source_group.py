@@ -19,7 +19,6 @@ from eos_sink.protocol.values import Offsets, Place
 
 # The last version for a single group; it has require_stable (KIP-447).
 _FETCH_VERSION = 7
-_UNKNOWN = (KafkaError.UNKNOWN_TOPIC_OR_PART,)
 
 
 def list_members(wire: Wire, group: str, deadline: Deadline) -> list[str]:
@@ -70,7 +69,7 @@ def find_bounds(
     for place, found in list_offsets(wire, places, deadline).items():
         if not isinstance(found, KafkaError):
             bounds[place] = found.start, found.end
-        elif found.code() not in _UNKNOWN:
+        elif found.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
             needs = Permissions.source("", [place[0]])
             raise convert_error(found, f"Topic {place[0]} of the source cannot be seen", needs)
     return bounds

@@ -13,7 +13,7 @@ from eos_sink.driver.source_reader import CheckpointFiles, SourceReader
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Kafka
+from eos_sink.kafka.interfaces import Kafka, TopicDescription
 from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol import operator_errors, source_errors
@@ -160,4 +160,6 @@ class _Query:
                 remedy="Give starting_offsets the source's option subscribe, subscribePattern or "
                 "assign.",
             )
-        return self._kafka.list_partitions(names, self._deadline)
+        described = self._kafka.describe_topics(names, self._deadline).values()
+        topics = [each for each in described if isinstance(each, TopicDescription)]
+        return [(topic.name, number) for topic in topics for number in topic.partitions]

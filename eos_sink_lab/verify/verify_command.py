@@ -205,7 +205,8 @@ def _describe_topic(name: str, admin: ConfluentAdmin, timeout_s: float) -> Topic
     if isinstance(topic, Unseen):
         raise topic.error(f"Topic {name} cannot be seen")
     if topic is None:
-        near = difflib.get_close_matches(name, admin.topic_names(deadline), n=3, cutoff=0.3)
+        names = admin.kafka.list_topics(deadline)
+        near = difflib.get_close_matches(name, names, n=3, cutoff=0.3)
         similar = f"Similar names: {', '.join(near)}." if near else "No topic has a similar name."
         servers = admin.kafka.clients.connection["bootstrap.servers"]
         raise CommandError(

@@ -214,7 +214,7 @@ class AdminContract:
         assert admin.blocking_transactions(topic, {1: offset + 1}, deadline) == {}
         missing = f"missing-{harness.names.query}"
         assert admin.blocking_transactions(missing, {0: 0}, deadline) == {}
-        assert topic in admin.topic_names(deadline)
+        assert topic in admin.kafka.list_topics(deadline)
 
     def test_brokers_and_permissions_are_described(self, harness: Harness) -> None:
         admin, name = harness.admin(), f"{harness.names.group}-permission"

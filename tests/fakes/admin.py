@@ -91,9 +91,6 @@ class FakeAdmin:
         self._check_ids(ids, "eos-sink-")
         return self.kafka.control().describe(ids, deadline)
 
-    def topic_names(self, deadline: Deadline) -> list[str]:
-        return sorted(self.cluster.topics)
-
     def list_offsets(
         self, topics: Iterable[str], deadline: Deadline
     ) -> Mapping[str, tuple[PartitionOffsets, ...] | Unseen]:

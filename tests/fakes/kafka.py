@@ -381,11 +381,6 @@ class FakeKafka:
     def list_topics(self, deadline: Deadline) -> Collection[str]:
         return sorted(self.cluster.topics)
 
-    @port("list_partitions")
-    def list_partitions(self, topics: Collection[str], deadline: Deadline) -> list[Place]:
-        there = [self.cluster.topics[name] for name in topics if name in self.cluster.topics]
-        return [(log.topic, log.partition) for topic in there for log in topic.partitions]
-
     @port("log_bounds")
     def log_bounds(
         self, places: Collection[Place], deadline: Deadline

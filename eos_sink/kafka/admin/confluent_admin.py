@@ -89,9 +89,6 @@ class ConfluentAdmin:
         with _convert_denied("Transactions cannot be seen", needed):
             return self._clients.control().describe(ids, deadline)
 
-    def topic_names(self, deadline: Deadline) -> list[str]:
-        return admin_requests.list_topics(self._clients.control().wire, deadline)
-
     def list_offsets(
         self, topics: Iterable[str], deadline: Deadline
     ) -> Mapping[str, tuple[PartitionOffsets, ...] | Unseen]:

@@ -291,7 +291,7 @@ def _find_source(
     elif selected.names is not None:
         found = {*selected.names}
     else:
-        names = _seen(lambda: admin.topic_names(deadline.within(_ANSWER_S)))
+        names = _seen(lambda: admin.kafka.list_topics(deadline.within(_ANSWER_S)))
         found = set() if isinstance(names, Unseen) else {*filter(selected.selects, names)}
     return SourceFacts(first.group, tuple(sorted(found)[:_MAX_TOPICS]))
 
