@@ -1,10 +1,17 @@
-"""An answer that fails names the permission that is missing."""
+"""An answer that fails names the permission that is missing; a cluster that is silent is named."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
 from confluent_kafka import KafkaError
 
-from eos_sink.kafka.admin_requests import unseen
+from eos_sink.errors import OutcomeUnknownError
+from eos_sink.kafka.admin_requests import list_brokers, list_topics, unseen
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.wire import Wire
 from eos_sink.kafka_config.acls import Acl, Resource
 
 ACL = Acl("Describe", Resource.TOPIC, "t")
@@ -13,3 +20,19 @@ ACL = Acl("Describe", Resource.TOPIC, "t")
 def test_only_a_missing_permission_is_named() -> None:
     assert unseen(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), ACL).missing == (ACL,)
     assert unseen(KafkaError(KafkaError._TIMED_OUT), ACL).missing == ()
+
+
+class Silent:
+    """Stands for the wire to a cluster that answers nothing."""
+
+    def run(self, *_: Any) -> None: ...
+    def list_brokers(self) -> None: ...
+    def fetch_metadata(self) -> None: ...
+
+
+@pytest.mark.parametrize("ask", [list_brokers, list_topics])
+def test_a_cluster_that_answers_nothing_is_an_error_of_the_sink(
+    ask: Callable[[Wire, Deadline], object],
+) -> None:
+    with pytest.raises(OutcomeUnknownError):
+        ask(cast("Wire", Silent()), Deadline(0.05))
