@@ -339,7 +339,22 @@ class TestMember(MemberContract):
 
 
 class TestSource(SourceContract):
-    pass
+    @pytest.mark.kafka("4.3.0")
+    def test_members_by_the_consumer_protocol_of_kip_848_are_seen(
+        self, harness: KafkaHarness, kafka: KafkaCluster
+    ) -> None:
+        group, topic = f"readers-{uuid.uuid4().hex[:8]}", harness.create_topic()
+        settings = {"group.id": group, "group.protocol": "consumer"}
+        reader = Consumer({"bootstrap.servers": kafka.bootstrap_servers, **settings})
+        try:
+            reader.subscribe([topic])
+            deadline = harness.deadline()
+            while not reader.assignment() and not deadline.passed:
+                reader.poll(0.1)
+            assert len(harness.kafka().group_members(group, harness.deadline())) == 1
+        finally:
+            reader.close()
+        assert not harness.kafka().group_members(group, harness.deadline())
 
 
 class TestLog(LogContract):

@@ -107,7 +107,7 @@ class SourceReader:
         discards = self._source.discards_state
         check_start(self._names, self._options.log_topic, record, now, discards_state=discards)
         known, is_new = record.source, is_new_stream(record, now.batch)
-        if known is None or is_new:
+        if known is None or is_new or known.group != self._source.group:
             goes_on = known is None and bool(record.decided or now.batch.batch)
             self.check_group(known, now.start, deadline, has_begun=not goes_on)
         if known is None or known.stale or is_new:
@@ -168,12 +168,12 @@ class SourceReader:
         *,
         has_begun: bool = True,
     ) -> None:
-        """Check that the group is where a new checkpoint begins.
+        """Check that the group is where a new checkpoint begins, or the query goes on.
 
         Args:
-            known: the position in the decision log, of which the group has a copy; None: there is
-                none.
-            begins: the offsets of the new checkpoint, if the log has no position.
+            known: the position in the decision log, of which its group has a copy; None: there is
+                none. Another group has no copy yet, and nothing else either.
+            begins: the offsets at which the query begins or goes on; empty: those of the position.
             deadline: for the answer.
             has_begun: a new checkpoint is there, so the error says that it has to be deleted.
 
@@ -185,11 +185,15 @@ class SourceReader:
         names, group = self._names, self._source.group
         location = self.location if has_begun else None
         committed = self._kafka.group_offsets(group, deadline)
-        if known is not None:
+        if known is not None and known.group == group:
             if known.differs(committed):
                 log = self._options.log_topic
                 raise source_errors.group_differs(names, log, group, known, committed, location)
-        elif any(committed.get(place, offset) != offset for place, offset in begins.items()):
+            return
+        if known is not None:
+            # The log tells where the query stands, so the new group's offsets are of no use.
+            begins, location = begins or known.end, None
+        if any(committed.get(place, offset) != offset for place, offset in begins.items()):
             raise source_errors.foreign_group(names, group, begins, committed, location)
 
     def check_bounds(

@@ -41,7 +41,7 @@ def fetch_offsets(wire: Wire, group: str, deadline: Deadline) -> Offsets:
             group_id=group, topics=None, require_stable=True, max_version=_FETCH_VERSION
         )
 
-    def read(answer: Any) -> dict[str, Offsets | KafkaError]:
+    def read(_: list[str], answer: Any) -> dict[str, Offsets | KafkaError]:
         rows = [(row.name, part) for row in answer.topics for part in row.partitions]
         codes = [answer.error_code, *(part.error_code for _, part in rows)]
         error = next(filter(None, codes), 0)

@@ -128,4 +128,23 @@ def _chosen(names: QueryNames, state: SourceState, chosen: Use) -> SourcePositio
     decision = state.entry.decision
     batch = known.batch if known else (decision.batch if decision else BatchId("", -1))
     stateful = known is not None and known.stateful
-    return SourcePosition(state.group, batch, state.committed, state.committed, stateful=stateful)
+    ends, left = state.committed, {}
+    if known is not None and known.stale:
+        _check_complete(names, state, known)
+    elif known is not None:
+        # Of a partition that the group has no offset of, nothing else is chosen.
+        ends = {**known.end, **ends}
+        left = {place: offset for place, offset in known.left.items() if place not in ends}
+    return SourcePosition(state.group, batch, ends, ends, left, stateful=stateful)
+
+
+def _check_complete(names: QueryNames, state: SourceState, known: SourcePosition) -> None:
+    """The log does not know the position, so the group has to have all of it."""
+    missing = known.end.keys() & state.ends.keys() - state.committed.keys()
+    if missing:
+        topic, partition = min(missing)
+        raise RefusedChoice(
+            f"Group {state.group} has no offset of {topic}[{partition}], and the log does not know "
+            f"either where {names.query} stands there. Set the offsets of all partitions with "
+            "kafka-consumer-groups --reset-offsets first."
+        )

@@ -132,8 +132,8 @@ def foreign_group(
     """The log knows no position, and the group has offsets of another program.
 
     Args:
-        location: of a new checkpoint; None: the query has batches already, and only its checkpoint
-            knows where it stands.
+        location: of a new checkpoint; None: the query has batches already, and its checkpoint or
+            the log knows where it stands.
     """
     wrong = {p: (committed[p], at) for p, at in start.items() if committed.get(p, at) != at}
     return ConfigurationError(
@@ -143,7 +143,7 @@ def foreign_group(
         remedy="Name another group with eos.source.group.id. Or, "
         + (
             "if no other program needs these offsets, delete the group (kafka-consumer-groups "
-            "--delete), and start the query again with the checkpoint that it has."
+            "--delete), and start the query again as it is, with the checkpoint that it has."
             if location is None
             else f"to begin where the group is, {_without(location)}start the query with "
             "startingOffsets=eos_sink.starting_offsets(options, default='committed')."

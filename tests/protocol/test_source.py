@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from eos_sink.errors import ClusterError, ConfigurationError, OperatorNeededError
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.ops import RefusedChoice
+from eos_sink.ops.source_position import Use, read_source, use
 from eos_sink.protocol.model import BatchId
+from tests.fakes.kafka import FakeKafka
 from tests.fakes.log import Outcome
 from tests.fakes.process import At, Killed, Moment
 from tests.protocol.checkpoint import INPUT, Checkpoint
@@ -292,6 +296,99 @@ class TestANewCheckpoint:
         reader.files = Checkpoint("stream-2", ends={1: {0: 4, 1: 4}})
         with pytest.raises(ConfigurationError):
             reader.restart().planner.plan()
+
+
+class TestAnotherGroup:
+    """The option names another group than before."""
+
+    def name(self, reader: Reader, committed: dict[int, int]) -> None:
+        places = {(INPUT, partition): at for partition, at in committed.items()}
+        if places:
+            reader.world.cluster.groups.commit_offsets("others", places)
+        inline = reader.world.options.inline_bytes
+        reader.world.options = source_options(
+            **{"eos.source.group.id": "others", "eos.inline.bytes": str(inline)}
+        )
+        reader.restart()
+
+    @pytest.mark.parametrize("new", [False, True])
+    def test_that_another_program_uses_is_not_overwritten(self, reader: Reader, new: bool) -> None:
+        reader.run(2)
+        self.name(reader, {0: 1, 1: 7})
+        if new:
+            reader.new_checkpoint({0: 2, 1: 2})
+        with pytest.raises(ConfigurationError) as raised:
+            reader.write(reader.begin())
+        assert raised.value.data["committed"] == {INPUT: {"0": 1, "1": 7}}
+        groups = reader.world.cluster.groups
+        assert groups.committed["others"] == {(INPUT, 0): 1, (INPUT, 1): 7}
+        # As the error says.
+        assert "/checkpoint" not in raised.value.remedy
+        del groups.committed["others"]
+        reader.restart()
+        reader.run()
+        assert groups.committed["others"] == {(INPUT, 0): 3, (INPUT, 1): 3}
+        assert reader.world.visible() == read_rows({0: 3, 1: 3})
+
+    @pytest.mark.parametrize("has_been_there", [{}, {0: 2, 1: 2}], ids=["new", "same"])
+    def test_begins_where_the_query_stands(
+        self, reader: Reader, has_been_there: dict[int, int]
+    ) -> None:
+        reader.run(2)
+        self.name(reader, has_been_there)
+        reader.new_checkpoint({0: 2, 1: 2})
+        reader.run()
+        assert reader.world.visible() == read_rows({0: 3, 1: 3})
+        assert position(reader.world).group == "others"
+
+
+class TestTheGroupsOffsets:
+    """An operator lets them count."""
+
+    def use_group(self, reader: Reader) -> None:
+        kafka, names = FakeKafka(reader.world.cluster), reader.world.options.names
+        state = read_source(kafka, names, GROUP, Deadline(30))
+        use(kafka, names, state, Use.GROUP, Deadline(30))
+
+    def test_of_some_partitions_leave_the_others_where_they_were(self, reader: Reader) -> None:
+        reader.run(3)
+        # They have expired, and one is reset.
+        reader.world.cluster.groups.committed.clear()
+        reader.world.cluster.groups.commit_offsets(GROUP, {(INPUT, 0): 2})
+        self.use_group(reader)
+        assert committed(reader.world) == {0: 2, 1: 3}
+        reader.new_checkpoint({0: 2, 1: 3})
+        reader.run()
+        assert reader.world.visible() == sorted([*read_rows({0: 3, 1: 4}), b"0-2"])
+
+    def test_leave_a_topic_that_is_not_read_any_more(self, reader: Reader) -> None:
+        reader.run(3)
+        reader.new_checkpoint({0: 3})
+        number = reader.begin(until={0: 4, 1: 0})
+        del reader.files.ends[number][1]
+        reports = reader.driver.write(reader.driver.planner.plan(), number, [b"0-3"])
+        reader.commit(number, reports)
+        # Offsets expire by partition, while nothing commits them.
+        del reader.world.cluster.groups.committed[GROUP][INPUT, 1]
+        self.use_group(reader)
+        assert position(reader.world).reached == {(INPUT, 0): 4, (INPUT, 1): 3}
+
+    def test_of_some_partitions_are_not_enough_if_the_log_knows_none(self, reader: Reader) -> None:
+        reader.run(3)
+        on = reader.world.options
+        reader.world.options = options()
+        reader.restart()
+        reader.run()
+        reader.world.options = on
+        reader.world.cluster.groups.committed.clear()
+        reader.world.cluster.groups.commit_offsets(GROUP, {(INPUT, 0): 4})
+        with pytest.raises(RefusedChoice, match=r"in\[1\]"):
+            self.use_group(reader)
+        reader.world.cluster.groups.commit_offsets(GROUP, {(INPUT, 1): 4})
+        self.use_group(reader)
+        reader.new_checkpoint({0: 4, 1: 4})
+        reader.run()
+        assert reader.world.visible() == read_rows({0: 5, 1: 5})
 
 
 class TestALostDecision:

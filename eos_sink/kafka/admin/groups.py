@@ -21,6 +21,9 @@ V = TypeVar("V")
 
 # Version 4 has the instance id (KIP-345); every supported broker has it.
 _DESCRIBE_VERSION = 4
+# What DescribeGroups says of a group that does not exist, and of one of another type (KIP-848).
+_DEAD = "Dead"
+_WITHOUT_MEMBERS = (_DEAD, "Empty")
 
 
 def list_groups(wire: Wire, prefix: str, deadline: Deadline) -> Sequence[str] | Unseen:
@@ -46,8 +49,13 @@ def describe_groups(
     wire: Wire, groups: Iterable[str], deadline: Deadline
 ) -> Mapping[str, Members | Unseen]:
     """See `eos_sink.kafka.admin_interface.Admin.describe_groups`."""
+    dead: list[str] = []
 
-    def read(answer: Any) -> dict[str, Members | KafkaError]:
+    def describe(names: list[str]) -> Any:
+        return DescribeGroupsRequest(groups=names, max_version=_DESCRIBE_VERSION)
+
+    def read(_: list[str], answer: Any) -> dict[str, Members | KafkaError]:
+        dead.extend(each.group_id for each in answer.groups if each.group_state == _DEAD)
         return {
             group.group_id: KafkaError(group.error_code)
             if group.error_code
@@ -55,10 +63,8 @@ def describe_groups(
             for group in answer.groups
         }
 
-    def request(names: list[str]) -> Any:
-        return DescribeGroupsRequest(groups=names, max_version=_DESCRIBE_VERSION)
-
-    found = ask_coordinators(wire, groups, request, read, deadline)
+    found = ask_coordinators(wire, groups, describe, read, deadline)
+    found |= ask_coordinators(wire, dead, lambda _: ListGroupsRequest(), _read_others, deadline)
     return {
         name: unseen(answer, Acl("Describe", Resource.GROUP, name))
         if isinstance(answer, KafkaError)
@@ -71,14 +77,14 @@ def ask_coordinators(
     wire: Wire,
     groups: Iterable[str],
     request: Callable[[list[str]], Any],
-    read: Callable[[Any], Mapping[str, V | KafkaError]],
+    read: Callable[[list[str], Any], Mapping[str, V | KafkaError]],
     deadline: Deadline,
 ) -> dict[str, V | KafkaError]:
     """Send requests to the coordinators of groups until each group has a final answer.
 
     Args:
         request: makes one for all groups of a coordinator.
-        read: the answers in a response, by group.
+        read: the answers in a response to it, by group.
     """
 
     async def ask(names: list[str]) -> dict[str, V | KafkaError]:
@@ -92,8 +98,8 @@ def ask_coordinators(
             else:
                 by_node.setdefault(row.node_id, []).append(row.key)
         requests = {node: request(its) for node, its in by_node.items()}
-        for answer in (await wire.ask_each(requests, deadline)).values():
-            found |= read(answer) if answer else {}
+        for node, answer in (await wire.ask_each(requests, deadline)).items():
+            found |= read(by_node[node], answer) if answer else {}
         return found
 
     return ask_until_final(wire, groups, ask, deadline)
@@ -101,3 +107,21 @@ def ask_coordinators(
 
 def _read_member(member: Any) -> MemberDescription:
     return MemberDescription(member.group_instance_id or "", member.client_id, member.client_host)
+
+
+def _read_others(names: list[str], answer: Any) -> dict[str, Members | KafkaError]:
+    """The members of groups of another type than the classic one, as their coordinator lists the
+    group. kafka-python cannot describe them, so a single entry stands for all members."""
+    if answer.error_code:
+        return dict.fromkeys(names, KafkaError(answer.error_code))
+    listed = {
+        group.group_id: group.group_type
+        for group in answer.groups
+        if group.group_state not in _WITHOUT_MEMBERS
+    }
+    return {
+        name: (MemberDescription("", f"members of the {listed[name]} protocol", "unknown hosts"),)
+        if name in listed
+        else ()
+        for name in names
+    }
