@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
+import uuid
 from typing import Any
-
-_END = "\0"
 
 
 def is_classic(value: object) -> bool:
@@ -29,9 +28,10 @@ def read_settings(spark: Any) -> dict[str, str]:
 
 def to_dict(scala_map: Any) -> dict[str, str]:
     """A map of the JVM. Py4J would send four requests for each entry, so names and values come as
-    one text each."""
-    names = scala_map.keys().mkString(_END)
+    one text each. Any text may be in them, so what separates them is another one each time."""
+    end = uuid.uuid4().hex
+    names = scala_map.keys().mkString(end)
     if not names:
         return {}
-    values = scala_map.values().mkString(_END)
-    return dict(zip(names.split(_END), values.split(_END), strict=True))
+    values = scala_map.values().mkString(end)
+    return dict(zip(names.split(end), values.split(end), strict=True))
