@@ -31,6 +31,8 @@ _ABSOLUTE = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:/|/)")
 _LOCATION = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*)(?=/))?)?(/.*)", re.DOTALL)
 _TASK_SUFFIX = re.compile(r"([01])-(0|[1-9][0-9]*)")
 _QUERY_PART = re.compile(r"[?#].*", re.DOTALL)
+# A SAS token may also come after a semicolon.
+_TOKEN_PART = re.compile(r"(://[^;]*);.*=.*", re.DOTALL)
 _USER_PART = re.compile(r"(?<=://)[^/]*@")
 # A slip, or a slash in the secret, makes it no URL. What is like host:port/ stays.
 _STRAY_USER_PART = re.compile(r"(^|/)[^/:?#@]+:(?!/|\d*/)[^?#]*@")
@@ -215,8 +217,8 @@ def shown_location(location: str) -> str:
 
 
 def _without_secrets(location: str) -> str:
-    """s3a://key:secret@bucket/path and ...?sig=secret may contain credentials."""
-    location = _QUERY_PART.sub("", location)
+    """s3a://key:secret@bucket/path, ...?sig=secret and ...;sig=secret may contain credentials."""
+    location = _TOKEN_PART.sub(r"\1", _QUERY_PART.sub("", location))
     return location if _CONTAINER.match(location) else _USER_PART.sub("", location)
 
 
