@@ -116,8 +116,9 @@ OPTIONS = (
     Option(
         DISCARD_STATE,
         "false",
-        "Whether a new checkpoint may go on without the state of the one before, whose waiting "
-        "rows are lost ([Replace a checkpoint](source-offsets.md)).",
+        "Whether a new checkpoint may go on without what only the one before has: state, whose "
+        "waiting rows are lost, and offsets of other sources ([Replace a "
+        "checkpoint](source-offsets.md)).",
     ),
     Option("eos.log.topic", DEFAULT_LOG, "The decision log, one per cluster; created if missing."),
     Option(

@@ -27,7 +27,7 @@ class SourceOptions:
         group: the consumer group that gets them.
         checkpoint: Spark's checkpoint location, where they are; may contain secrets.
         topics: the source's topics; None: as the checkpoint shows.
-        discards_state: a new checkpoint may go on without the state of the one before.
+        discards_state: a new checkpoint may go on without what only the one before has.
     """
 
     group: str

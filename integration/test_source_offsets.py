@@ -19,8 +19,10 @@ from pyspark.sql import DataFrame, SparkSession
 import eos_sink
 from eos_sink import cli
 from eos_sink.errors import OperatorNeededError
+from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.cluster_admin import admin_client
+from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import Rows, assert_each_once, read_topic
 from integration.kafka_tools import carry_out, describe_group
 
@@ -126,6 +128,13 @@ class Copy:
         return sum(described.values()), query["source"]["lag"]
 
 
+def has_offsets(copy: Copy, topic: str) -> bool:
+    """True if the group has offsets in a topic."""
+    with admin_client(copy.kafka.bootstrap_servers) as admin:
+        found = admin.list_group_offsets({copy.group: None})[copy.group]
+    return any(place.topic == topic for place in found)
+
+
 @pytest.fixture
 def copy(kafka: KafkaCluster, both: SparkSession, tmp_path: Path) -> Copy:
     return Copy(kafka, both, tmp_path)
@@ -224,6 +233,51 @@ def test_a_query_that_keeps_state_needs_its_checkpoint(copy: Copy) -> None:
     assert_each_once(copy.rows(), copy.expected)
 
 
+def test_a_file_source_beside_it_needs_its_checkpoint(copy: Copy, tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    copy.add(30)
+
+    def both() -> DataFrame:
+        beside = copy.spark.readStream.format("text").load(str(files))
+        return copy.frame().union(beside.selectExpr("CAST(value AS BINARY) AS value"))
+
+    copy.run(both())
+    # Its first file comes later.
+    (files / "a").write_text("30\n31\n")
+    copy.run(both())
+    copy.expected += ["30", "31"]
+    copy.lose_checkpoint()
+    with pytest.raises(OperatorNeededError):
+        both()
+    with pytest.raises(PySparkException, match="other sources"):
+        copy.run(copy.frame(json.dumps({copy.source: dict.fromkeys("012", 10)})))
+    assert_each_once(copy.rows(), copy.expected)
+
+
+@pytest.mark.long
+def test_two_sources_of_which_each_reads_its_own_topic(copy: Copy) -> None:
+    audit = f"{copy.source}-audit"
+    copy.read_also(audit, 2)
+
+    def both() -> DataFrame:
+        frames = []
+        for topic in (copy.source, audit):
+            own = {**copy.options, "subscribe": topic}
+            starting = eos_sink.starting_offsets(own)
+            reader = copy.spark.readStream.format("kafka").options(**own)
+            frames.append(reader.option("startingOffsets", starting).load().select("value"))
+        return frames[0].union(frames[1])
+
+    for _ in range(2):
+        copy.add(30)
+        copy.add(20, audit)
+        copy.run(both())
+        assert copy.lag() == 0
+        copy.lose_checkpoint()
+    assert_each_once(copy.rows(), copy.expected)
+
+
 def test_a_checkpoint_of_sparks_own_sink_is_continued(copy: Copy) -> None:
     copy.add(60)
     copy.run_with_sparks_own_sink()
@@ -275,6 +329,35 @@ def test_an_operator_resets_the_group_and_accepts_it(copy: Copy) -> None:
     copy.run_after_command()
     again = [text for text in copy.expected if int(text) % PARTITIONS == 0][5:]
     assert_each_once(copy.rows(), [*copy.expected, *again])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rows", [10, 90], ids=["fewer rows", "more rows"])
+def test_a_topic_is_deleted_and_created_again(copy: Copy, rows: int) -> None:
+    """The other one is read on where it was."""
+    other = f"{copy.source}-other"
+    copy.read_also(other, 2)
+    copy.add(60)
+    copy.add(40, other)
+    copy.run()
+    copy.lose_checkpoint()
+    with admin_client(copy.kafka.bootstrap_servers) as admin:
+        admin.delete_topics([other])
+    wait_until(lambda: not has_offsets(copy, other), Deadline(30), "the group without the topic")
+    copy.kafka.create_topic(other, 2)
+    copy.add(rows, other)
+    copy.add(30)
+    with pytest.raises(OperatorNeededError) as stopped:
+        copy.frame()
+    assert "deleted and created again" in stopped.value.remedy
+    # As the error says.
+    with admin_client(copy.kafka.bootstrap_servers) as admin:
+        first = {TopicPartition(other, number): OffsetAndMetadata(0, "", -1) for number in (0, 1)}
+        admin.alter_group_offsets(copy.group, first)
+    query, reach = copy.options["eos.id"], ["--bootstrap-server", copy.kafka.bootstrap_servers]
+    assert cli.main(["offsets", query, *reach, "--use", "group", "--yes", "--take-over"]) == 0
+    copy.run_after_command()
+    assert_each_once(copy.rows(), copy.expected)
 
 
 @pytest.mark.long

@@ -14,6 +14,7 @@ from eos_sink.checkpoint.formats import (
     parse_offset_log,
     parse_stream_id,
     read_kafka_offsets,
+    reads_others,
 )
 from eos_sink.errors import ClusterError, ConfigurationError, EosSinkError
 from eos_sink.identity import shown_location
@@ -60,6 +61,7 @@ class Checkpoint:
     def __init__(self, location: str, topics: SourceTopics | None) -> None:
         self.location = location
         self._topics = topics
+        self._read_last: tuple[int, OffsetLogFile] | None = None
 
     def stream_id(self) -> str | None:
         """Spark's id of the query; None: there is no file `metadata`, so no checkpoint yet."""
@@ -88,6 +90,7 @@ class Checkpoint:
         log, file = self._offset_log(batch), self._shown(f"offsets/{batch}")
         if log is None:
             return None
+        self._read_last = batch, log
         offsets = read_kafka_offsets([(source, file) for source in log.sources], self._topics)
         if offsets is None:
             raise ConfigurationError(
@@ -99,6 +102,14 @@ class Checkpoint:
                 data={"file": file},
             )
         return offsets
+
+    def reads_others(self, batch: int) -> bool:
+        """True if the batch has sources that `end_offsets`, which was asked before, leaves out."""
+        if self._read_last is None or self._read_last[0] != batch:
+            return False
+        return reads_others(
+            self._read_last[1].sources, self._topics, self._shown(f"offsets/{batch}")
+        )
 
     def initial_offsets(self) -> Offsets | None:
         """The offsets at which the Kafka sources have begun; None: none has begun."""
@@ -164,7 +175,7 @@ class Checkpoint:
             raise self._unreadable(path, "the location is malformed") from None
 
     def _unreadable(self, path: str, why: str) -> EosSinkError:
-        said = _without_secrets(why.strip().partition("\n")[0])
+        said = shown_location(why.strip().partition("\n")[0])
         return ClusterError(
             f"{self._shown(path)} cannot be read: {said.rstrip('.')}.",
             remedy="Python processes on the driver's host read it as their own user, with the "
@@ -174,7 +185,7 @@ class Checkpoint:
         )
 
     def _shown(self, path: str = "") -> str:
-        location = _without_secrets(self.location).rstrip("/")
+        location = shown_location(self.location).rstrip("/")
         return f"{location}/{path}" if path else location
 
 
@@ -197,9 +208,3 @@ class LocalFiles:
                 return [entry.name for entry in entries if entry.is_file() == files]
         except FileNotFoundError:
             return []
-
-
-def _without_secrets(text: str) -> str:
-    """A SAS token may also come after a semicolon."""
-    shown = shown_location(text)
-    return shown.partition(";")[0] if "://" in shown else shown

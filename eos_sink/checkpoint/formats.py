@@ -121,6 +121,19 @@ def read_kafka_offsets(
     return {place: offset for place, (offset, _) in found.items()} if is_any else None
 
 
+def reads_others(sources: Iterable[str], topics: SourceTopics | None, file: str) -> bool:
+    """True if one of the sources is not among those whose offsets are put together: it is none of
+    Kafka, or one of other topics. Which kind it is shows with its first offset.
+
+    Args:
+        sources: the offset of each.
+        topics: as in `read_kafka_offsets`.
+        file: the file that has them, for messages.
+    """
+    known = (_parse_kafka_offset(each, file) for each in sources if each != _VOID)
+    return any(each is None or not _is_selected(each, topics) for each in known)
+
+
 def _parse_kafka_offset(offset: str, file: str) -> dict[str, dict[str, int]] | None:
     """None: it does not have the form of a Kafka source's."""
     parsed = _parse_json(offset, file) if offset.startswith("{") else None

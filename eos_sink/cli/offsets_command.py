@@ -32,7 +32,8 @@ EXIT_CODES = {
     ExitCode.FAILED: "they differ, or it is not known where the query stands",
 }
 _CONSEQUENCES = {
-    "record": "the group gets the offsets of the decision log, which repeats and skips no row",
+    "record": "the group gets the offsets of the decision log, which repeats and skips no row, "
+    "unless a topic was deleted and created again since",
     "group": "a new checkpoint begins at the offsets of the group: rows before them that are not "
     "visible are skipped, rows after them that are visible are written again",
 }

@@ -268,6 +268,8 @@ def _encode_source(source: SourcePosition) -> dict[str, Any]:
         document["stale"] = True
     if source.stateful:
         document["stateful"] = True
+    if source.others:
+        document["others"] = True
     return document
 
 
@@ -282,6 +284,7 @@ def _decode_source(document: Any) -> SourcePosition:
         left,
         stale=document.get("stale") is True,
         stateful=document.get("stateful") is True,
+        others=document.get("others") is True,
     )
 
 

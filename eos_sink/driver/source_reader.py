@@ -34,6 +34,7 @@ class CheckpointFiles(Protocol):
     def latest_commit(self) -> int | None: ...
     def constructed_ms(self, batch: int) -> int | None: ...
     def end_offsets(self, batch: int) -> Offsets | None: ...
+    def reads_others(self, batch: int) -> bool: ...
     def initial_offsets(self) -> Offsets | None: ...
     def has_state(self) -> bool: ...
 
@@ -79,6 +80,7 @@ class SourceReader:
         end = self.files.end_offsets(batch.batch)
         if end is None:
             raise self._unreadable(f"has no offsets of {batch}")
+        others = self.files.reads_others(batch.batch)
         # Never taken from the log: Spark may have made the batch before this one again, with
         # another end, after a part of its checkpoint was lost.
         files, number = self.files, batch.batch
@@ -95,7 +97,9 @@ class SourceReader:
         # What a stream keeps is there from its first batch on: looking costs two listings.
         is_known = known and known.batch.stream == batch.stream and known.batch.batch >= 0
         stateful = known.stateful if known and is_known else files.has_state()
-        return SourceBatch(self._source.group, batch, start, end, stateful, self.location)
+        return SourceBatch(
+            self._source.group, batch, start, end, self.location, stateful=stateful, others=others
+        )
 
     def check(self, record: LogRecord, now: SourceBatch, deadline: Deadline) -> SourcePosition:
         """Check a batch that was not decided before; return the position after it.
@@ -158,7 +162,10 @@ class SourceReader:
         moved = self.check(record, now, deadline)
         if known is not None and not known.stale:
             return None
-        return replace(moved, batch=BatchId(batch.stream, number - 1), end=now.start)
+        # Before a stream's first batch no row of any source is read.
+        others = moved.others and number > 0
+        first = BatchId(batch.stream, number - 1)
+        return replace(moved, batch=first, end=now.start, others=others)
 
     def check_group(
         self,
@@ -227,7 +234,8 @@ class SourceReader:
             if place not in bounds or bounds[place][1] < offset
         }
         if foreign:
-            raise source_errors.not_on_this_cluster(names, foreign, location)
+            group = self._source.group
+            raise source_errors.not_on_this_cluster(names, log, group, foreign, location)
         if known is None:
             return
         gone = {p: (at, bounds[p][0]) for p, at in begins.items() if at < bounds[p][0]}

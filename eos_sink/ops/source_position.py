@@ -127,7 +127,6 @@ def _chosen(names: QueryNames, state: SourceState, chosen: Use) -> SourcePositio
         )
     decision = state.entry.decision
     batch = known.batch if known else (decision.batch if decision else BatchId("", -1))
-    stateful = known is not None and known.stateful
     ends, left = state.committed, {}
     if known is not None and known.stale:
         _check_complete(names, state, known)
@@ -135,7 +134,15 @@ def _chosen(names: QueryNames, state: SourceState, chosen: Use) -> SourcePositio
         # Of a partition that the group has no offset of, nothing else is chosen.
         ends = {**known.end, **ends}
         left = {place: offset for place, offset in known.left.items() if place not in ends}
-    return SourcePosition(state.group, batch, ends, ends, left, stateful=stateful)
+    return SourcePosition(
+        state.group,
+        batch,
+        ends,
+        ends,
+        left,
+        stateful=known is not None and known.stateful,
+        others=known is not None and known.others,
+    )
 
 
 def _check_complete(names: QueryNames, state: SourceState, known: SourcePosition) -> None:

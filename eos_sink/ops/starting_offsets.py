@@ -18,7 +18,7 @@ from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol import operator_errors, source_errors
 from eos_sink.protocol.model import BatchId, LogRecord, SourcePosition
-from eos_sink.protocol.source_rules import returns_to_start
+from eos_sink.protocol.source_rules import check_whole, returns_to_start
 from eos_sink.protocol.values import Offsets, Place
 from eos_sink.sink_options import SOURCE_GROUP, SinkOptions, SourceOptions
 
@@ -127,8 +127,8 @@ class _Query:
             return None
         if known is None or known.stale:
             raise source_errors.unknown_position(self._names, self._log, None, known, None)
-        if known.stateful and not self._source.discards_state:
-            raise source_errors.lost_state(self._names, None, known, None)
+        if not self._source.discards_state:
+            check_whole(self._names, None, known, None)
         self._reader.check_group(known, {}, self._deadline, has_begun=False)
         decision, found = record.decision, self._settle()
         if decision is not None and found.doubtful:

@@ -265,6 +265,7 @@ class SourcePosition:
         left: the offsets after an earlier batch, of partitions that are not read any more.
         stale: a later batch of a query was decided without its offsets.
         stateful: the query keeps state in its checkpoint, and rows may wait there.
+        others: the batch had rows of other sources, too; only the checkpoint knows their offsets.
     """
 
     group: str
@@ -274,6 +275,7 @@ class SourcePosition:
     left: Offsets = field(default_factory=dict)
     stale: bool = False
     stateful: bool = False
+    others: bool = False
 
     @property
     def reached(self) -> Offsets:

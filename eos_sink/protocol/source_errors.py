@@ -99,6 +99,24 @@ def lost_state(
     )
 
 
+def other_sources(
+    names: QueryNames, batch: BatchId | None, known: SourcePosition, location: str | None
+) -> OperatorNeededError:
+    """Where the query stands in its other sources, only the old checkpoint knows."""
+    return OperatorNeededError(
+        f"Query {names.query}: {_begins(batch)}, and {_last(known)} had rows of other sources "
+        "than the Kafka topics whose offsets the decision log has "
+        f"({', '.join(sorted({topic for topic, _ in known.end}))}). A new checkpoint would read "
+        "the others from elsewhere.",
+        remedy="Continue with the old checkpoint. If all of the others are Kafka topics of this "
+        "cluster, name them in the sink's option subscribe as well: after one batch with the old "
+        "checkpoint the log has their offsets, too. Or, if you make sure yourself that the others "
+        f"begin where they have to, {_without(location)}set the option "
+        f"eos.source.discard.state=true and {_START}.",
+        data={"stream": batch.stream if batch else None},
+    )
+
+
 def group_differs(  # noqa: PLR0913, PLR0917
     names: QueryNames,
     log: str,
@@ -117,7 +135,9 @@ def group_differs(  # noqa: PLR0913, PLR0917
         remedy=f"Choose: {offsets_command(names, log, USE_RECORD)} keeps what the log says, which "
         "repeats and skips no row, and commits it to the group; "
         f"{offsets_command(names, log, USE_GROUP)} begins where the group is. Then "
-        f"{_without(location)}{_START}.",
+        f"{_without(location)}{_START}. With a topic that was deleted and created again, Kafka "
+        "deletes the group's offsets in it, and those of the log are of no use: set them to its "
+        f"first rows {_RESET}, and choose the group.",
         data={
             "group": group,
             "stands": as_json({place: stands[place] for place in places}),
@@ -181,16 +201,20 @@ def group_in_use(names: QueryNames, group: str, members: Collection[str]) -> Clu
 
 
 def not_on_this_cluster(
-    names: QueryNames, wrong: Mapping[Place, str], location: str | None
+    names: QueryNames, log: str, group: str, wrong: Mapping[Place, str], location: str | None
 ) -> ConfigurationError:
-    """The source's partitions are not those of the sink's cluster."""
+    """The source's partitions are not those of the sink's cluster, or not the former ones."""
     where = f" (checkpoint {location})" if location else ""
     return ConfigurationError(
         f"Query {names.query}{where}: the source's offsets do not fit the cluster that the sink "
         f"writes to: {_show(wrong)}. The source's offsets can only be committed with the "
         "rows if it is on the same cluster. Nothing was written.",
-        remedy="Leave eos.source.group.id out if the source is on another cluster. If the topic "
-        "was deleted and created again, give the query a new eos.id and a new checkpoint.",
+        remedy="Leave eos.source.group.id out if the source is on another cluster. If a topic was "
+        f"deleted and created again, {_without(location)}set the offsets of group {group} in it to "
+        f"its first rows {_RESET}, and in topics that the group has no offsets of, to where the "
+        "query stands; accept them, if the query has written with this sink before "
+        f"({offsets_command(names, log, USE_GROUP)}); and start the query with "
+        "startingOffsets=eos_sink.starting_offsets(options, default='committed').",
         data={"places": {_name(place): why for place, why in wrong.items()}},
     )
 

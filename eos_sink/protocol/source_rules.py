@@ -6,7 +6,7 @@ group has a copy for other tools. Spark's checkpoint says where each batch begin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eos_sink.identity import QueryNames
 from eos_sink.protocol import source_errors
@@ -23,23 +23,31 @@ class SourceBatch:
         batch: the batch.
         start: of each partition in `end`; 0 for one that is new in this batch, as Spark begins.
         end: the offsets after the batch, of all partitions that the query reads.
-        stateful: the checkpoint has state.
         location: of the checkpoint, without secrets; for errors.
+        stateful: the checkpoint has state.
+        others: the batch has rows of other sources, too.
     """
 
     group: str
     batch: BatchId
     start: Offsets
     end: Offsets
-    stateful: bool
     location: str
+    stateful: bool = False
+    others: bool = False
 
     def moves(self, known: SourcePosition | None) -> SourcePosition:
         """Return the position after this batch."""
         reached = known.reached if known is not None and not known.stale else {}
         left = {place: offset for place, offset in reached.items() if place not in self.end}
         return SourcePosition(
-            self.group, self.batch, self.start, self.end, left, stateful=self.stateful
+            self.group,
+            self.batch,
+            self.start,
+            self.end,
+            left,
+            stateful=self.stateful,
+            others=self.others,
         )
 
 
@@ -58,7 +66,7 @@ def check_start(
     """Check that a batch begins where the query stands.
 
     Args:
-        discards_state: a new checkpoint may go on without the state of the one before.
+        discards_state: a new checkpoint may go on without what only the one before has.
 
     Raises:
         OperatorNeededError: it would repeat or skip rows, or nothing tells where the query stands.
@@ -70,8 +78,8 @@ def check_start(
             return
         raise source_errors.unknown_position(names, log, now.batch, known, now.location)
     same = known.batch.stream == now.batch.stream
-    if not same and known.stateful and not discards_state:
-        raise source_errors.lost_state(names, now.batch, known, now.location)
+    if not same and not discards_state:
+        check_whole(names, now.batch, known, now.location)
     # In between, the query's own code may have written nothing.
     skipped = same and now.batch.batch > known.batch.batch + 1
     reached = known.reached
@@ -84,6 +92,24 @@ def check_start(
         raise source_errors.begins_elsewhere(
             names, log, now.batch, known, wrong, now.location, new=not same
         )
+
+
+def check_whole(
+    names: QueryNames, batch: BatchId | None, known: SourcePosition, location: str | None
+) -> None:
+    """Check that the position is all that a new checkpoint needs.
+
+    Args:
+        batch: of the new checkpoint; None: it has none yet.
+        location: of the new checkpoint; None: there is none yet.
+
+    Raises:
+        OperatorNeededError: the old checkpoint has more.
+    """
+    if known.stateful:
+        raise source_errors.lost_state(names, batch, known, location)
+    if known.others:
+        raise source_errors.other_sources(names, batch, known, location)
 
 
 def _last_stream(record: LogRecord) -> str | None:
@@ -110,9 +136,7 @@ def returns_to_start(
         return None
     if not decision.is_invisible(lost):
         return None
-    return SourcePosition(
-        known.group, known.batch, known.start, known.start, known.left, stateful=known.stateful
-    )
+    return replace(known, end=known.start)
 
 
 def source_of(batch: BatchId) -> str:

@@ -85,6 +85,29 @@ def test_a_local_directory_is_read_literally(home: Path, form: str) -> None:
     assert_empty(Checkpoint(form.format(home / "new"), None))
 
 
+@pytest.mark.parametrize(
+    ("offsets", "topics", "expected"),
+    [
+        (['{"a":{"0":1}}'], None, False),
+        (['{"a":{"0":1}}', '{"b":{"0":1}}'], None, False),
+        (['{"a":{"0":1}}', "42"], None, True),
+        (['{"a":{"0":1}}', '{"logOffset":0}'], None, True),
+        # It has no row yet.
+        (['{"a":{"0":1}}', "-"], None, False),
+        (['{"a":{"0":1}}', '{"b":{"0":1}}'], "a", True),
+        (['{"a":{"0":1}}', '{"b":{"0":1}}'], "a,b", False),
+    ],
+)
+def test_a_source_whose_offsets_are_left_out_is_noticed(
+    tmp_path: Path, offsets: list[str], topics: str | None, expected: bool
+) -> None:
+    write(tmp_path, {"offsets/3": "\n".join(["v1", METADATA, *offsets])})
+    selected = parse_source_topics({"subscribe": topics}) if topics else None
+    checkpoint = Checkpoint(str(tmp_path), selected)
+    checkpoint.end_offsets(3)
+    assert checkpoint.reads_others(3) is expected
+
+
 def test_the_files_are_read_anew_at_each_call(home: Path) -> None:
     checkpoint = Checkpoint(str(home), None)
     assert_read(checkpoint)

@@ -37,6 +37,7 @@ class Checkpoint:
         ends: of each batch in the offset log.
         commits: the batches in the commit log.
         state: whether the query has state.
+        others: whether it reads other sources, too.
         at_ms: when the latest batch was constructed.
     """
 
@@ -45,6 +46,7 @@ class Checkpoint:
     ends: dict[int, Ends] = field(default_factory=dict)
     commits: set[int] = field(default_factory=set)
     state: bool = False
+    others: bool = False
     at_ms: int = field(default_factory=lambda: int(time.time() * 1000))
 
     def delete(self) -> None:
@@ -78,6 +80,9 @@ class Checkpoint:
 
     def initial_offsets(self) -> Offsets | None:
         return _of_input(self.began)
+
+    def reads_others(self, batch: int) -> bool:
+        return self.others and batch in self.ends
 
     def has_state(self) -> bool:
         return self.state

@@ -262,6 +262,46 @@ class TestANewCheckpoint:
         reader.run()
         assert reader.world.visible() == read_rows({0: 4, 1: 4})
 
+    def test_the_position_of_other_sources_is_not_lost_in_silence(self, reader: Reader) -> None:
+        reader.files.others = True
+        reader.run(3)
+        reader.new_checkpoint({0: 3, 1: 3})
+        assert INPUT in refuse(reader).message
+        reader.world.options = source_options(
+            **{"eos.source.discard.state": "true", "eos.inline.bytes": "0"}
+        )
+        reader.restart()
+        reader.run()
+        assert reader.world.visible() == read_rows({0: 4, 1: 4})
+
+    def test_before_the_first_decision_nothing_of_other_sources_is_lost(
+        self, reader: Reader
+    ) -> None:
+        reader.files.others = True
+        reader.write(reader.begin())
+        reader.new_checkpoint({0: 0, 1: 0})
+        reader.run()
+        assert reader.world.visible() == read_rows({0: 1, 1: 1})
+
+    def test_a_source_may_be_added_with_a_new_checkpoint(self, reader: Reader) -> None:
+        reader.run(3)
+        reader.new_checkpoint({0: 3, 1: 3})
+        reader.files.others = True
+        reader.run()
+        assert reader.world.visible() == read_rows({0: 4, 1: 4})
+
+    def test_once_all_sources_are_named_the_checkpoint_may_be_replaced(
+        self, reader: Reader
+    ) -> None:
+        reader.files.others = True
+        reader.run(3)
+        reader.files.others = False
+        reader.restart()
+        reader.run()
+        reader.new_checkpoint({0: 4, 1: 4})
+        reader.run()
+        assert reader.world.visible() == read_rows({0: 5, 1: 5})
+
     def test_the_old_checkpoint_does_not_come_back(self, reader: Reader) -> None:
         reader.run(3)
         old = reader.files
