@@ -64,8 +64,8 @@ def find_starting_offsets(
         )
     with closing(connect(queries[0].cluster)) as kafka:
         found = [_Query(kafka, options, source, files) for options in queries]
-        known = next((each for each in found if each.record.source is not None), found[0])
-        return json.dumps(source_errors.as_json(known.find(Default(default))))
+        latest = max(found, key=_Query.knows_most)
+        return json.dumps(source_errors.as_json(latest.find(Default(default))))
 
 
 class _Query:
@@ -85,6 +85,15 @@ class _Query:
         register = DecisionRegister(kafka, options.names)
         with closing(register):
             self.record: LogRecord = register.read(self._deadline).record
+
+    def knows_most(self) -> tuple[bool, bool, bool]:
+        """The largest is of the identity that has written last: the group follows it."""
+        known = self.record.source
+        has_moved_group = False
+        if known is not None:
+            committed = self._kafka.group_offsets(self._source.group, self._deadline)
+            has_moved_group = not known.stale and not known.differs(committed)
+        return has_moved_group, known is not None, bool(self.record.decided)
 
     def find(self, default: Default) -> dict[Place, int]:
         """The offset at which each partition begins; Spark's -2 and -1 for the ends of its log."""

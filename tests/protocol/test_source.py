@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from typing import ClassVar
+
 import pytest
 
 from eos_sink.errors import ClusterError, ConfigurationError, OperatorNeededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.source_position import Use, read_source, use
-from eos_sink.protocol.model import BatchId
+from eos_sink.ops.starting_offsets import find_starting_offsets
+from eos_sink.protocol.model import BatchId, Numbering
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.log import Outcome
 from tests.fakes.process import At, Killed, Moment
 from tests.protocol.checkpoint import INPUT, Checkpoint
+from tests.protocol.driver import Driver
 from tests.protocol.source import (
     GROUP,
     Reader,
@@ -22,7 +27,7 @@ from tests.protocol.source import (
     reading_world,
     source_options,
 )
-from tests.protocol.world import late_attempt, log, options
+from tests.protocol.world import batch_options, given_options, late_attempt, log, options
 
 START = {0: 0, 1: 0}
 
@@ -429,6 +434,47 @@ class TestTheGroupsOffsets:
         reader.new_checkpoint({0: 4, 1: 4})
         reader.run()
         assert reader.world.visible() == read_rows({0: 5, 1: 5})
+
+
+class TestBothWaysToWrite:
+    """A query that writes by itself has another identity than within `foreachBatch`."""
+
+    GIVEN: ClassVar = {"eos.id": "story", "subscribe": INPUT, "checkpointLocation": "/checkpoint"}
+
+    def find(self, reader: Reader) -> object:
+        given = given_options(**self.GIVEN, **{"eos.source.group.id": GROUP})
+        kafka = FakeKafka(reader.world.cluster)
+        found = find_starting_offsets(given, "earliest", lambda _: kafka, reader.files)
+        return json.loads(found)[INPUT]
+
+    def within_foreach_batch(self, reader: Reader, **extra: str) -> None:
+        reader.world.options = batch_options(**self.GIVEN, **extra)
+        stream = BatchId.numbered_by(Numbering.FOREACH, str(reader.files.stream), 0).stream
+        reader.driver = Driver(reader.world, stream, files=reader.files)
+
+    def test_the_one_that_has_written_last_tells_where_a_new_checkpoint_begins(
+        self, reader: Reader
+    ) -> None:
+        by_itself = reader.world.options
+        reader.run(2)
+        self.within_foreach_batch(reader, **{"eos.source.group.id": GROUP})
+        reader.run()
+        reader.files = Checkpoint(None)
+        assert self.find(reader) == {"0": 3, "1": 3}
+        # And back.
+        reader.files = Checkpoint("stream-1", ends={2: {0: 3, 1: 3}}, commits={2})
+        reader.world.options = by_itself
+        reader.restart()
+        reader.run()
+        reader.files = Checkpoint(None)
+        assert self.find(reader) == {"0": 4, "1": 4}
+
+    def test_a_batch_that_this_sink_has_begun_is_not_another_ones(self, reader: Reader) -> None:
+        self.within_foreach_batch(reader)
+        reader.run(2)
+        reader.write(reader.begin())
+        # The option is switched on with a checkpoint whose last batch is not finished.
+        assert self.find(reader) == {"0": -2, "1": -2}
 
 
 class TestALostDecision:
