@@ -256,6 +256,23 @@ def test_a_file_source_beside_it_needs_its_checkpoint(copy: Copy, tmp_path: Path
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("how", ["assign", "subscribePattern"])
+def test_topics_that_are_not_named_by_subscribe(copy: Copy, how: str) -> None:
+    """Spark takes startingOffsets only if they have exactly the partitions that it reads."""
+    kept = [PARTITIONS - 1]
+    assigned = {"assign": json.dumps({copy.source: kept})}
+    pattern = {"subscribePattern": f"^({copy.source}|__consumer_offsets)$"}
+    del copy.options["subscribe"]
+    copy.options |= assigned if how == "assign" else pattern
+    for _ in range(2):
+        copy.add(30)
+        copy.run()
+        copy.lose_checkpoint()
+    read = [text for text in copy.expected if how != "assign" or int(text) % PARTITIONS in kept]
+    assert_each_once(copy.rows(), read)
+
+
+@pytest.mark.long
 def test_two_sources_of_which_each_reads_its_own_topic(copy: Copy) -> None:
     audit = f"{copy.source}-audit"
     copy.read_also(audit, 2)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from eos_sink.errors import ConfigurationError
 
 _NAMES = {"subscribe": "subscribe", "subscribepattern": "subscribePattern", "assign": "assign"}
+# A pattern of Spark's Kafka source leaves them out, as Kafka's AdminClient lists topics.
+_INTERNAL = frozenset({"__consumer_offsets", "__share_group_state", "__transaction_state"})
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
 # A class within a class, or an intersection: Python reads them as something else.
 _JAVA_CLASS = re.compile(r"\[\^?\]?[^\]]*?(\[|&&)")
@@ -24,15 +26,22 @@ class SourceTopics:
         names: of these topics; None: those that match the pattern.
         pattern: a regular expression that is found anywhere in a topic's name, as Spark's Kafka
             source has it since 3.1.
+        places: the partitions of option `assign`; None: all of each topic.
     """
 
     names: frozenset[str] | None
     pattern: re.Pattern[str] | None = None
+    places: frozenset[tuple[str, int]] | None = None
 
     def selects(self, topic: str) -> bool:
         if self.names is not None:
             return topic in self.names
-        return self.pattern is not None and self.pattern.search(topic) is not None
+        is_found = self.pattern is not None and self.pattern.search(topic) is not None
+        return is_found and topic not in _INTERNAL
+
+    def reads(self, place: tuple[str, int]) -> bool:
+        """True if a source that selects the topic reads this partition of it."""
+        return self.places is None or place in self.places
 
 
 def parse_source_topics(options: Mapping[str, str]) -> SourceTopics | None:
@@ -55,27 +64,35 @@ def parse_source_topics(options: Mapping[str, str]) -> SourceTopics | None:
     value = options[given[0]].strip()
     if given[0] == "subscribepattern":
         return SourceTopics(None, _compile(value))
-    names = _assigned(value) if given[0] == "assign" else _subscribed(value)
+    assigned = _assigned(value) if given[0] == "assign" else None
+    names = _subscribed(value) if assigned is None else frozenset(assigned)
     if not names:
         raise _wrong(f"Option {_NAMES[given[0]]} is {value!r}, which names no topic.", "Name one.")
-    return SourceTopics(names)
+    if assigned is None:
+        return SourceTopics(names)
+    places = ((topic, number) for topic, numbers in assigned.items() for number in numbers)
+    return SourceTopics(names, places=frozenset(places))
 
 
 def _subscribed(value: str) -> frozenset[str]:
     return frozenset(filter(None, (name.strip() for name in value.split(","))))
 
 
-def _assigned(value: str) -> frozenset[str]:
+def _assigned(value: str) -> dict[str, list[int]]:
     try:
         partitions = json.loads(value)
     except ValueError:
         partitions = None
-    if not isinstance(partitions, dict):
+    if not isinstance(partitions, dict) or not all(map(_are_numbers, partitions.values())):
         raise _wrong(
-            f"Option assign is {value!r}, which is no JSON object.",
+            f"Option assign is {value!r}, which is no JSON object of lists of partitions.",
             'Write it like \'{"payments": [0, 1], "audit": [0]}\'.',
         )
-    return frozenset(partitions)
+    return partitions
+
+
+def _are_numbers(value: object) -> bool:
+    return isinstance(value, list) and all(type(each) is int for each in value)
 
 
 def _compile(value: str) -> re.Pattern[str]:

@@ -171,4 +171,5 @@ class _Query:
             )
         described = self._kafka.describe_topics(names, self._deadline).values()
         topics = [each for each in described if isinstance(each, TopicDescription)]
-        return [(topic.name, number) for topic in topics for number in topic.partitions]
+        places = ((topic.name, number) for topic in topics for number in topic.partitions)
+        return [each for each in places if selected is None or selected.reads(each)]

@@ -17,6 +17,8 @@ from eos_sink.kafka_config.source_topics import parse_source_topics
         ({"subscribe": " a , b.c,,"}, ["a", "b.c"], ["", "c", "bxc"]),
         ({"assign": '{"a": [0, 1], "b": []}'}, ["a", "b"], ["c"]),
         ({"subscribepattern": " a.+ "}, ["ab", "xab"], ["a", "b"]),
+        ({"subscribepattern": "_"}, ["a_b", "__eos_sink_log"], ["__consumer_offsets"]),
+        ({"subscribe": "__consumer_offsets"}, ["__consumer_offsets"], []),
         ({"subscribepattern": "^a$"}, ["a"], ["ab", "ba"]),
         ({"subscribepattern": "(?i)ORDERS-[0-9]"}, ["orders-1"], ["orders-x"]),
         ({"subscribepattern": r"[\[a-c&]\."}, ["b.", "[.", "&."], ["d."]),
@@ -28,6 +30,15 @@ def test_topics_are_selected_as_spark_does(
     topics = pickle.loads(pickle.dumps(parse_source_topics(options)))
     assert all(map(topics.selects, selected))
     assert not any(map(topics.selects, others))
+
+
+def test_of_an_assigned_topic_some_partitions_are_read() -> None:
+    topics = parse_source_topics({"assign": '{"a": [0, 2]}'})
+    assert topics is not None
+    assert [number for number in range(4) if topics.reads(("a", number))] == [0, 2]
+    every = parse_source_topics({"subscribe": "a"})
+    assert every is not None
+    assert every.reads(("a", 7))
 
 
 def test_without_options_of_a_source_there_are_no_topics() -> None:
@@ -42,6 +53,8 @@ def test_without_options_of_a_source_there_are_no_topics() -> None:
         {"assign": "a"},
         {"assign": "{}"},
         {"assign": '{"a": [0}'},
+        {"assign": '{"a": 0}'},
+        {"assign": '{"a": ["0"]}'},
         {"subscribepattern": " "},
         {"subscribepattern": "a("},
         # Java's own, which Python refuses or reads as something else.
