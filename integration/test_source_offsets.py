@@ -6,6 +6,7 @@ import contextlib
 import json
 import shutil
 import uuid
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -18,8 +19,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import eos_sink
 from eos_sink import cli
-from eos_sink.errors import OperatorNeededError
+from eos_sink.errors import ConfigurationError, OperatorNeededError
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.spark import foreach_batch
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.cluster_admin import admin_client
 from eos_sink_lab.testing.waiting import wait_until
@@ -219,6 +221,46 @@ def test_within_foreach_batch_it_is_the_same(copy: Copy) -> None:
         assert copy.lag() == 0
         copy.lose_checkpoint()
     assert_each_once(copy.rows(), copy.expected)
+
+
+@pytest.fixture
+def function() -> Iterator[None]:
+    """What a function of `foreachBatch` keeps in this process is closed after the test."""
+    yield
+    for kept in foreach_batch._clients._entries.values():
+        kept.close()
+
+
+@pytest.mark.usefixtures("function")
+def test_a_function_of_foreach_batch_with_another_querys_checkpoint(copy: Copy) -> None:
+    copy.add(60)
+    wrong = copy.checkpoint.with_name("another")
+    right = str(copy.checkpoint)
+
+    def run(checkpoint: str, own: str) -> None:
+        copy.options["checkpointLocation"] = checkpoint
+        write = eos_sink.foreach_batch(copy.options)
+        writer = copy.frame().writeStream.foreachBatch(write).option("checkpointLocation", own)
+        writer.trigger(availableNow=True).start().awaitTermination(180)
+
+    others = (
+        copy.frame("latest").writeStream.format("noop").option("checkpointLocation", str(wrong))
+    )
+    others.trigger(availableNow=True).start().awaitTermination(180)
+    with pytest.raises(PySparkException, match="the rows are of query"):
+        run(str(wrong), right)
+    assert copy.rows() == ()
+    # The log knows nothing of the batch that it has begun, so it might be another sink's.
+    copy.options["checkpointLocation"] = right
+    with pytest.raises(OperatorNeededError, match="its rows are in no topic"):
+        copy.frame()
+    copy.lose_checkpoint()
+    run(right, right)
+    assert copy.lag() == 0
+    assert_each_once(copy.rows(), copy.expected)
+    batch = copy.spark.range(3).selectExpr("CAST(id AS STRING) AS value")
+    with pytest.raises(ConfigurationError):
+        eos_sink.write(batch, copy.options)
 
 
 def test_a_query_that_keeps_state_needs_its_checkpoint(copy: Copy) -> None:

@@ -111,8 +111,11 @@ class Planner:
         for warning in options.cluster.client.warnings:
             _LOGGER.warning("%s", warning)
 
-    def plan(self) -> Plan:
+    def plan(self, query: str | None = None) -> Plan:
         """Plan the next batch.
+
+        Args:
+            query: Spark's id of the query, where it is known before the tasks run.
 
         Raises:
             ConfigurationError, ClusterError: a problem that can be found before writing.
@@ -143,6 +146,8 @@ class Planner:
                 raise
             found = self._settle(entry, deadline)
             if self._source is not None:
+                if query is not None and not self._source_checked:
+                    self._source.check_query(query)
                 entry, found = self._check_source(self._source, entry, found, deadline)
             self._planned = entry
             self._check_former_write(entry, found, deadline)

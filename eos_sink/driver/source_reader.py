@@ -71,6 +71,20 @@ class SourceReader:
         """Spark's id of the query, of the checkpoint that it has now."""
         return self.files.stream_id()
 
+    def check_query(self, query: str) -> None:
+        """Check whose checkpoint it is.
+
+        Args:
+            query: Spark's id of the query whose rows are written.
+
+        Raises:
+            ConfigurationError: it is another one's.
+        """
+        there = self.files.stream_id()
+        if there != query:
+            found = "no query's" if there is None else f"that of query {there}"
+            raise self._unreadable(f"is {found}, and the rows are of query {query}")
+
     def read(self, record: LogRecord, batch: BatchId) -> SourceBatch:
         """Return the offsets of a batch that Spark has begun.
 
@@ -88,10 +102,7 @@ class SourceReader:
         if before is None:
             raise self._unreadable(f"does not show where {batch} begins")
         # Last: the directory may be deleted at any time, and another query begin in it.
-        there = files.stream_id()
-        if there != source_of(batch):
-            found = "no query's" if there is None else f"that of query {there}"
-            raise self._unreadable(f"is {found}, and the rows are of {batch}")
+        self.check_query(source_of(batch))
         known = record.source
         start = {place: before.get(place, 0) for place in end}
         # What a stream keeps is there from its first batch on: looking costs two listings.

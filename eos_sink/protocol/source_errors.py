@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 
 from eos_sink.errors import Action, ClusterError, ConfigurationError, OperatorNeededError
 from eos_sink.identity import QueryNames
-from eos_sink.protocol.model import BatchId, Decision, SourcePosition
+from eos_sink.protocol.model import BatchId, Decision, Numbering, SourcePosition
 from eos_sink.protocol.operator_errors import ACCEPT, offsets_command, resolve_command
 from eos_sink.protocol.values import Offsets, Place
 
@@ -43,11 +43,20 @@ def begins_elsewhere(  # noqa: PLR0913, PLR0917
         *([f"skip {_count(skipped)} rows"] if skipped else []),
     ]
     what = "a new checkpoint" if new else "the checkpoint"
+    keep = ""
+    if known.batch.batch < 0 and batch.numbering is Numbering.FOREACH:
+        # The function of foreachBatch gives the directory, and the planner cannot check it.
+        keep = (
+            "If the sink was given the checkpointLocation of another query before, keep this one: "
+            f"set the offsets of group {known.group} to where it begins {_RESET}, accept them "
+            f"({offsets_command(names, log, USE_GROUP)}), and start the query again. Else "
+        )
     return OperatorNeededError(
         f"Query {names.query}: {batch} of {what} begins at other source offsets than those where "
         f"{_last(known)} has ended, and would {' and '.join(effects)}: "
         f"{_show_both(wrong)}. Nothing of it is visible.",
-        remedy=("" if new else "Restore the newest copy of the checkpoint. Or ")
+        remedy=keep
+        + ("" if new else "Restore the newest copy of the checkpoint. Or ")
         + f"{_without(location)}{_START}. To begin elsewhere on purpose, reset the offsets of "
         f"group {known.group} {_RESET} and accept them first: "
         f"{offsets_command(names, log, USE_GROUP)}",

@@ -27,6 +27,7 @@ from eos_sink.spark.sink_writer import (
     RUN,
     SingleWriter,
     is_speculative,
+    refuse_source,
     refuse_speculation,
     task_context,
 )
@@ -73,7 +74,8 @@ def make_foreach_batch(
         nonlocal latest
         spark = _classic_session(frame)
         properties = spark.sparkContext.getLocalProperty
-        if properties(QUERY) is None or properties(BATCH) != str(number):
+        query = properties(QUERY)
+        if query is None or properties(BATCH) != str(number):
             raise ConfigurationError(
                 "The function of eos_sink.foreach_batch does not see which query runs it: it was "
                 "called in a thread of its own, or PYSPARK_PIN_THREAD is not true.",
@@ -84,7 +86,7 @@ def make_foreach_batch(
         if known is None or known[0] != run:
             # The settings of the session count when a query starts.
             known = latest = run, _parse(spark, options)
-        _write(frame, known[1], run, connect)
+        _write(frame, known[1], query, run, connect)
 
     return write_batch
 
@@ -102,8 +104,9 @@ def write_frame(frame: DataFrame, options: Mapping[str, str], connect: Connect =
         )
     properties = spark.sparkContext.getLocalProperty
     # Outside a query the job group is the user's.
-    run = properties(RUN) if properties(QUERY) else None
-    _write(frame, parsed, run or "", connect)
+    query = properties(QUERY)
+    run = properties(RUN) if query else None
+    _write(frame, parsed, query, run or "", connect)
 
 
 def _check_own(options: Mapping[str, str]) -> None:
@@ -144,8 +147,13 @@ def _parse(spark: SparkSession, options: Mapping[str, str]) -> BatchOptions:
     return parse_batch_options(defaults.under(options))
 
 
-def _write(frame: DataFrame, options: BatchOptions, run: str, connect: Connect) -> None:
+def _write(
+    frame: DataFrame, options: BatchOptions, query: str | None, run: str, connect: Connect
+) -> None:
     sink = options.sink
+    if query is None and sink.source is not None:
+        # A plan would take the position of whichever query has the checkpoint.
+        raise refuse_source()
     types = dict(frame.dtypes)
     check_columns(types, sink.topic, sink.timestamp_column)
     used = used_columns(types, sink.topic, sink.timestamp_column)
@@ -153,7 +161,7 @@ def _write(frame: DataFrame, options: BatchOptions, run: str, connect: Connect) 
     # the one before still commits has its own plan, and Kafka refuses one of them.
     with _clients.lease(sink, lambda: _Clients(connect, sink), run) as clients:
         with add_batch_remedy(Stage.PLAN):
-            plan = clients.planner.plan()
+            plan = clients.planner.plan(query)
         writer = SingleWriter(sink, connect, plan, options.version)
         reports: list[TaskReport | None] = []
         try:

@@ -70,6 +70,14 @@ def refuse_speculation() -> ConfigurationError:
     )
 
 
+def refuse_source() -> ConfigurationError:
+    return ConfigurationError(
+        "Option eos.source.group.id is for the batches of a streaming query, and this write is of "
+        "none.",
+        remedy="Remove it. Nothing was written.",
+    )
+
+
 class SinkWriter:
     """The common part of all writers. Spark ships it to the tasks and to the commit process."""
 
@@ -160,11 +168,7 @@ class SingleWriter(SinkWriter):
         query, number = context.getLocalProperty(QUERY), context.getLocalProperty(BATCH)
         if query is None or number is None:
             if self._options.source is not None:
-                raise ConfigurationError(
-                    "Option eos.source.group.id is for the batches of a streaming query, and this "
-                    "write is of none.",
-                    remedy="Remove it. Nothing was written.",
-                )
+                raise refuse_source()
             return self._once, ""
         return BatchId.numbered_by(Numbering.FOREACH, query, int(number)), _run(context)
 

@@ -72,7 +72,7 @@ GUARDS = (
         never(
             "eos_sink/spark/foreach_batch.py",
             "write_batch",
-            "properties(QUERY) is None or properties(BATCH) != str(number)",
+            "query is None or properties(BATCH) != str(number)",
         ),
         "integration/test_foreach_batch.py::test_a_function_that_does_not_see_its_query_is_refused[4.3.0]",
         outside=_OUTSIDE,

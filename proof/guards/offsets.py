@@ -71,7 +71,7 @@ GUARDS = (
         "the checkpoint is that of the batch",
         "A directory that was deleted may be another query's by now: its offsets say nothing about "
         "these rows.",
-        never(_READER, "read", "if there != source_of(batch):"),
+        never(_READER, "check_query", "if there != query:"),
         f"{_FIRST}test_the_directory_of_another_query_is_refused[transactions]",
         rows=("M_NOMETA",),
     ),
@@ -106,7 +106,7 @@ GUARDS = (
     guard(
         "a decision that is invisible as a whole takes the position back",
         "Its rows are read again by the checkpoint that follows.",
-        swap(_RULES, "returns_to_start", "SourcePosition(...)", "known"),
+        swap(_RULES, "returns_to_start", "replace(...)", "known"),
         f"{_LOST}test_invisible_as_a_whole_it_is_read_again",
         rows=("M_ENDALWAYS",),
     ),

@@ -58,6 +58,7 @@ class Driver:
         self.identity = run or current_run(world.options.origin)
         self.options = replace(world.options, origin=self.identity.origin)
         self._stream, self._clock, self._new_process = stream, clock, new_process
+        self.files = files
         self.plans, self.commits = self._kafka(), self._kafka()
         self.planner = Planner(self.plans, self.options, self.identity, files)
         now_ms = partial(getattr, world.cluster.clock, "ms")

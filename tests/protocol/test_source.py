@@ -57,6 +57,13 @@ def refuse(reader: Reader) -> OperatorNeededError:
     return raised.value
 
 
+def use_group(reader: Reader) -> None:
+    """`eos-sink offsets --use group`."""
+    kafka, names = FakeKafka(reader.world.cluster), reader.world.options.names
+    state = read_source(kafka, names, GROUP, Deadline(30))
+    use(kafka, names, state, Use.GROUP, Deadline(30))
+
+
 class TestABatch:
     def test_rows_and_position_become_visible_together(self, reader: Reader) -> None:
         reader.run(2)
@@ -390,17 +397,12 @@ class TestAnotherGroup:
 class TestTheGroupsOffsets:
     """An operator lets them count."""
 
-    def use_group(self, reader: Reader) -> None:
-        kafka, names = FakeKafka(reader.world.cluster), reader.world.options.names
-        state = read_source(kafka, names, GROUP, Deadline(30))
-        use(kafka, names, state, Use.GROUP, Deadline(30))
-
     def test_of_some_partitions_leave_the_others_where_they_were(self, reader: Reader) -> None:
         reader.run(3)
         # They have expired, and one is reset.
         reader.world.cluster.groups.committed.clear()
         reader.world.cluster.groups.commit_offsets(GROUP, {(INPUT, 0): 2})
-        self.use_group(reader)
+        use_group(reader)
         assert committed(reader.world) == {0: 2, 1: 3}
         reader.new_checkpoint({0: 2, 1: 3})
         reader.run()
@@ -415,7 +417,7 @@ class TestTheGroupsOffsets:
         reader.commit(number, reports)
         # Offsets expire by partition, while nothing commits them.
         del reader.world.cluster.groups.committed[GROUP][INPUT, 1]
-        self.use_group(reader)
+        use_group(reader)
         assert position(reader.world).reached == {(INPUT, 0): 4, (INPUT, 1): 3}
 
     def test_of_some_partitions_are_not_enough_if_the_log_knows_none(self, reader: Reader) -> None:
@@ -428,9 +430,9 @@ class TestTheGroupsOffsets:
         reader.world.cluster.groups.committed.clear()
         reader.world.cluster.groups.commit_offsets(GROUP, {(INPUT, 0): 4})
         with pytest.raises(RefusedChoice, match=r"in\[1\]"):
-            self.use_group(reader)
+            use_group(reader)
         reader.world.cluster.groups.commit_offsets(GROUP, {(INPUT, 1): 4})
-        self.use_group(reader)
+        use_group(reader)
         reader.new_checkpoint({0: 4, 1: 4})
         reader.run()
         assert reader.world.visible() == read_rows({0: 5, 1: 5})
@@ -468,6 +470,47 @@ class TestBothWaysToWrite:
         reader.run()
         reader.files = Checkpoint(None)
         assert self.find(reader) == {"0": 4, "1": 4}
+
+    def start_with_another_querys_checkpoint(self, reader: Reader) -> None:
+        """The first start of a query, whose writer names the wrong directory."""
+        right = reader.files
+        reader.files = Checkpoint("another", began={0: 5, 1: 5})
+        reader.begin()
+        self.within_foreach_batch(reader, **{"eos.source.group.id": GROUP})
+        stream, reader.files = BatchId.numbered_by(Numbering.FOREACH, "stream-1", 0).stream, right
+        reader.driver = Driver(reader.world, stream, files=reader.driver.files)
+
+    def test_the_planner_refuses_the_checkpoint_of_another_query_than_it_is_told(
+        self, reader: Reader
+    ) -> None:
+        self.start_with_another_querys_checkpoint(reader)
+        with pytest.raises(ConfigurationError, match="another"):
+            reader.driver.planner.plan("stream-1")
+        assert committed(reader.world) == {}
+        self.within_foreach_batch(reader, **{"eos.source.group.id": GROUP})
+        reader.begin()
+        reader.driver.planner.plan("stream-1")
+        reader.run()
+        assert reader.world.visible() == read_rows({0: 1, 1: 1})
+
+    def test_a_planner_that_is_told_nothing_lets_the_right_checkpoint_go_on(
+        self, reader: Reader
+    ) -> None:
+        self.start_with_another_querys_checkpoint(reader)
+        number = reader.begin()
+        reports = reader.driver.write(reader.driver.planner.plan(), number, *reader.rows(number))
+        with pytest.raises(ConfigurationError):
+            reader.driver.committer.commit(reports)
+        self.within_foreach_batch(reader, **{"eos.source.group.id": GROUP})
+        error = refuse(reader)
+        # As the error says.
+        assert "keep this one" in error.remedy
+        begins = {(INPUT, int(p)): at for p, at in error.data["begins"][INPUT].items()}
+        reader.world.cluster.groups.commit_offsets(GROUP, begins)
+        use_group(reader)
+        self.within_foreach_batch(reader, **{"eos.source.group.id": GROUP})
+        reader.run()
+        assert reader.world.visible() == read_rows({0: 1, 1: 1})
 
     def test_a_batch_that_this_sink_has_begun_is_not_another_ones(self, reader: Reader) -> None:
         self.within_foreach_batch(reader)
