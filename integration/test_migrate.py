@@ -63,6 +63,51 @@ def test_a_migrated_program_goes_on_from_its_checkpoint(
     assert_each_once(rows, [f"{file}-{n}" for file in (0, 1) for n in range(50)])
 
 
+FOREACH_BATCH = """\
+from pyspark.sql import SparkSession
+
+
+def write(batch, number):
+    named = {{"topic": "{topic}"}}
+    (
+        batch.write.format("kafka")
+        .option("kafka.bootstrap.servers", "{brokers}")
+        .option("kafka.acks", "1")
+        .option("kafka.linger.ms", 5)
+        .options(**named)
+        .mode("append")
+        .save()
+    )
+
+
+(
+    SparkSession.builder.getOrCreate()
+    .readStream.text("{home}/in")
+    .writeStream.foreachBatch(write)
+    .option("checkpointLocation", "{home}/checkpoint")
+    .trigger(availableNow=True)
+    .start()
+    .awaitTermination()
+)
+"""
+
+
+def test_for_spark_35_a_function_of_foreach_batch_is_migrated(
+    spark: SparkSession, kafka: KafkaCluster, tmp_path: Path
+) -> None:
+    topic = "migrated-function"
+    kafka.create_topic(topic, partitions=2)
+    (tmp_path / "in").mkdir()
+    feed(tmp_path, 0)
+    old, new = tmp_path / "job.py", tmp_path / "new.py"
+    given = {"home": tmp_path, "brokers": kafka.bootstrap_servers, "topic": topic}
+    old.write_text(FOREACH_BATCH.format(**given))
+    # The option kafka.acks is refused, and left out.
+    assert cli.main(["migrate", str(old), "--spark35", "--write", str(new)]) == 1
+    runpy.run_path(str(new))
+    assert_each_once(read_topic(kafka.bootstrap_servers, topic), [f"0-{n}" for n in range(50)])
+
+
 def feed(home: Path, file: int) -> None:
     rows = "".join(f"{file}-{n}\n" for n in range(50))
     (home / "in" / f"{file}.txt").write_text(rows)

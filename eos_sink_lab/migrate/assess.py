@@ -7,6 +7,7 @@ tables of `eos_sink.options` and `eos_sink.kafka_config` decide how it treats an
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.identity import query_origin
@@ -34,6 +35,12 @@ _APPEND = '.mode("append"): Spark allows a sink in Python no other mode that add
 _NO_BATCHES = (
     Verdict.REFUSED,
     "The trigger has no micro-batches, which the sink needs: use processingTime or availableNow.",
+)
+_WRITE = "eos_sink.write(frame, options)"
+_BY_HAND = (
+    f"Spark 3.5 has no data sources in Python. Replace .write...save() by {_WRITE}, and "
+    ".writeStream.format(...) by .writeStream.foreachBatch(eos_sink.foreach_batch(options)), with "
+    "eos.id: docs/spark-3.5.md."
 )
 _CALLS = {
     "format": {KAFKA: (Verdict.TRANSLATED, f'format("{EOS}")'), EOS: _SAME},
@@ -101,6 +108,26 @@ def assess_query(query: Query, defaults: Sequence[Given] = ()) -> list[Finding]:
             for name, error in answer.lacking.items()
         ]
     return found
+
+
+def for_spark35(query: Query, findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Change the findings to those about Spark 3.5, which runs the query without a format."""
+    left_out = {finding.edit for finding in findings if finding.superfluous and finding.edit}
+    for finding in findings:
+        name, verdict = finding.name, finding.verdict
+        if name == "format" and verdict.fine:
+            if query.write is None:
+                yield replace(finding, verdict=Verdict.REFUSED, note=_BY_HAND, edit=None)
+                continue
+            yield replace(finding, note=_WRITE, edit=query.write.edit(left_out))
+            if added := query.write.imported:
+                yield replace(finding, name="import", value="", note="import eos_sink", edit=added)
+        elif name == "mode" and verdict is Verdict.REFUSED:
+            yield replace(finding, verdict=Verdict.IGNORED, note="")
+        elif name == "outputMode" and finding.value.lower() == "update":
+            yield replace(finding, verdict=Verdict.SAME, note="")
+        elif (name, verdict) != ("mode", Verdict.MISSING):
+            yield replace(finding, edit=None) if query.write else finding
 
 
 def find_lacking(query: Query) -> list[str]:

@@ -10,7 +10,12 @@ from typing import Any
 
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import Cell, CommandError, Mood, Report, TableRow
-from eos_sink_lab.migrate.assess import assess_query, assess_session, find_lacking
+from eos_sink_lab.migrate.assess import (
+    assess_query,
+    assess_session,
+    find_lacking,
+    for_spark35,
+)
 from eos_sink_lab.migrate.edits import (
     diff_python,
     edit_options_file,
@@ -37,6 +42,7 @@ examples:
   eos-sink migrate topic=readings kafka.acks=1   options as NAME=VALUE
   eos-sink migrate --python - < job.py           from standard input
   eos-sink migrate job.py --write new.py         and write the migrated program
+  eos-sink migrate job.py --spark35              for Spark 3.5, which has no format for the sink
 """
 EXIT_CODES = {
     ExitCode.OK: "no action is needed",
@@ -72,9 +78,8 @@ _TO_FOREACH_BATCH = (
     "different eos.id options: docs/batch.md."
 )
 _TO_OLDER_SPARK = (
-    "Spark 3.5 has no data sources in Python: there replace .write...save() by "
-    "eos_sink.write(frame, options), and .writeStream.format(...) by "
-    ".writeStream.foreachBatch(eos_sink.foreach_batch(options)): docs/spark-3.5.md."
+    "Spark 3.5 has no data sources in Python. With --spark35 this command uses "
+    "eos_sink.write(frame, options) in place of the format: docs/spark-3.5.md."
 )
 _STDIN = "-"
 _PROGRAMS = {".ipynb", ".java", ".jar", ".kt", ".r", ".scala", ".sql"}
@@ -91,6 +96,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     help_ = "Standard input, and files without .py, are Python."
     add("--python", action="store_true", help=help_)
+    help_ = "The program is for Spark 3.5: eos_sink.write in place of a format."
+    add("--spark35", action="store_true", help=help_)
     help_ = "Write the migrated file to OUT, which must not exist."
     add("--write", type=Path, metavar="OUT", help=help_)
 
@@ -124,6 +131,8 @@ def run(arguments: argparse.Namespace) -> Report:
             (query, assess_query(query, defaults if query.way.writes else ()))
             for query in source.queries
         ]
+        if arguments.spark35:
+            of_queries = [(query, [*for_spark35(query, some)]) for query, some in of_queries]
         of_session = list(assess_session(source))
         findings = [*(finding for _, some in of_queries for finding in some), *of_session]
         assessed += of_queries
@@ -238,7 +247,8 @@ def _write_notes(findings: Sequence[Finding], queries: Sequence[Query]) -> Itera
         yield _TO_SESSIONS
     yield _TO_READERS
     yield _TO_KAFKA
-    if any(query.way in (Way.STREAM, Way.BATCH) for query in queries):
+    told = any("eos_sink.write" in finding.note for finding in findings)
+    if not told and any(query.way in (Way.STREAM, Way.BATCH) for query in queries):
         yield _TO_OLDER_SPARK
 
 

@@ -16,6 +16,7 @@ from eos_sink_lab.migrate.queries import (
     Edit,
     Given,
     Place,
+    PlainWrite,
     Query,
     Source,
     Way,
@@ -55,6 +56,7 @@ class _Reader:
         lengths = (len(line) for line in self._raw.splitlines(keepends=True))
         self._line_starts = list(accumulate(lengths, initial=0))
         module = ast.parse(text, filename=file)
+        self._body = module.body
         self._nodes = list(ast.walk(module))
         self._calls = [node for node in self._nodes if isinstance(node, ast.Call)]
         self._calls.sort(key=lambda call: _end_of(call.func))
@@ -128,7 +130,50 @@ class _Reader:
         named = ((each, getattr(each, "name", "lambda")) for each in above)
         inside = next((name for each, name in named if {each, name} & self._handlers), "")
         place = Place(self._file, _end_of(start)[0])
-        return Query(way, place, tuple(options), tuple(others), inside)
+        write = self._plain_write(start, list(calls)) if way is Way.BATCH else None
+        return Query(way, place, tuple(options), tuple(others), inside, write)
+
+    def _plain_write(self, writer: ast.expr, calls: list[ast.Call]) -> PlainWrite | None:
+        options: list[tuple[Edit | None, str]] = []
+        before = writer
+        for call in calls:
+            match call:
+                case ast.Call(func=ast.Attribute(value=on)) if on is not before:
+                    return None  # It goes through a variable.
+                case ast.Call(args=arguments) if any(isinstance(a, ast.Starred) for a in arguments):
+                    return None
+                case ast.Call(func=ast.Attribute(attr="option"), args=[key, value], keywords=[]):
+                    options.append((self._removal(call), self._entry(key, value)))
+                case ast.Call(func=ast.Attribute(attr="options"), args=[]):
+                    for each in call.keywords:
+                        name = None if each.arg is None else ast.Constant(each.arg)
+                        options.append((None, self._entry(name, each.value)))
+                case ast.Call(func=ast.Attribute(attr="format" | "mode" | "save"), keywords=[]):
+                    pass  # A path has no meaning for Kafka.
+                case _:
+                    return None
+            before = call
+        start, end = self._span(before)
+        # A comment among the calls would be lost.
+        if not (calls and _name_of(calls[-1]) == "save") or b"#" in self._raw[start:end]:
+            return None
+        assert isinstance(writer, ast.Attribute)
+        return PlainWrite(start, end, ast.unparse(writer.value), tuple(options), self._import())
+
+    def _entry(self, key: ast.expr | None, value: ast.expr) -> str:
+        """An entry of a dictionary of options; a number becomes the text that Spark makes of it."""
+        if isinstance(value, ast.Constant) and value.value is not None:
+            value = ast.Constant(self._values.text(value))
+        return ast.unparse(ast.Dict([key], [value]))[1:-1]
+
+    def _import(self) -> Edit | None:
+        """Import eos_sink before the first other module, unless the file does so."""
+        imports = [each for each in self._body if isinstance(each, ast.Import | ast.ImportFrom)]
+        if any(ast.unparse(each) == "import eos_sink" for each in imports):
+            return None
+        others = (each for each in imports if getattr(each, "module", None) != "__future__")
+        start = next((self._line_starts[each.lineno - 1] for each in others), None)
+        return None if start is None else Edit(start, start, b"import eos_sink\n")
 
     def _givens(self, call: ast.Call) -> Iterator[Given]:
         line = _end_of(call.func)[0]

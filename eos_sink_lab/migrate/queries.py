@@ -6,7 +6,7 @@ Options in a properties file or on a command line are read here, those of a prog
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -69,6 +69,22 @@ class Way(Enum):
 
 
 @dataclass(frozen=True)
+class PlainWrite:
+    """A `frame.write...save()` that is one expression of plain calls, for Spark 3.5."""
+
+    start: int  # As those of an edit.
+    end: int
+    frame: str
+    options: tuple[tuple[Edit | None, str], ...]  # What removes it, and an entry of a dictionary.
+    imported: Edit | None  # Adds the import of eos_sink, if it is missing.
+
+    def edit(self, left_out: Collection[Edit]) -> Edit:
+        """Replace it by `eos_sink.write`, without the options that these edits would remove."""
+        options = ", ".join(text for edit, text in self.options if edit not in left_out)
+        return Edit(self.start, self.end, f"eos_sink.write({self.frame}, {{{options}}})".encode())
+
+
+@dataclass(frozen=True)
 class Query:
     """One writer, or one set of options."""
 
@@ -77,6 +93,7 @@ class Query:
     options: tuple[Given, ...] = ()  # The later of two with the same name applies.
     calls: tuple[Given, ...] = ()  # `format`, `outputMode`, `mode`, `trigger.NAME`, `queryName`.
     inside: str = ""  # The function passed to `foreachBatch` that contains it.
+    write: PlainWrite | None = None  # A batch of plain calls.
 
     def call(self, name: str) -> Given | None:
         """The last call with that name."""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eos_sink.kafka_config.properties_file import read_properties
-from eos_sink_lab.migrate.assess import assess_query
+from eos_sink_lab.migrate.assess import assess_query, for_spark35
 from eos_sink_lab.migrate.edits import (
     diff_python,
     edit_options_file,
@@ -17,7 +17,7 @@ from eos_sink_lab.migrate.edits import (
     write_options_file,
 )
 from eos_sink_lab.migrate.python_queries import read_python
-from eos_sink_lab.migrate.queries import Finding, read_options_file, read_pairs
+from eos_sink_lab.migrate.queries import Finding, Verdict, read_options_file, read_pairs
 
 
 def found(text: str) -> list[Finding]:
@@ -90,6 +90,78 @@ def test_line_ends_stay_as_they_are() -> None:
 def test_a_continued_line_stays_whole() -> None:
     text = "d.writeStream.format('kafka') \\\n  .option('kafka.acks', '1') \\\n  .start()\n"
     assert python(text) == "d.writeStream.format('kafka-eos') \\\n  .start()\n"
+
+
+def python_for_spark35(text: str) -> tuple[str, bool]:
+    """The migrated text, and whether no action is needed."""
+    queries = read_python(text, "job.py").queries
+    findings = [f for query in queries for f in for_spark35(query, assess_query(query))]
+    return edit_python(text, findings), all(finding.verdict.fine for finding in findings)
+
+
+def test_for_spark_35_a_plain_write_becomes_a_call_that_has_its_options() -> None:
+    text = textwrap.dedent(
+        """
+        from __future__ import annotations
+
+        from pyspark.sql import DataFrame
+
+        def write(batch: DataFrame, number: int) -> None:
+            batch.cache()
+            (
+                batch.select("value")
+                .write.format("kafka")
+                .option("kafka.bootstrap.servers", servers or "b:1")
+                .option("kafka.acks", "1")
+                .option("kafka.linger.ms", 5)
+                .option("kafka.transactional.id", named())
+                .options(topic="é", **(more or {}))
+                .mode("append")
+                .save()
+            )  # done
+
+        rows.writeStream.foreachBatch(write).start()
+        """
+    )
+    head, tail = text[: text.index("    (\n")], text[text.index("  # done") :]
+    migrated, _ = python_for_spark35(text)
+    assert migrated == (
+        head.replace("from pyspark", "import eos_sink\nfrom pyspark") + "    (\n        "
+        "eos_sink.write(batch.select('value'), {'kafka.bootstrap.servers': servers or 'b:1', "
+        "'kafka.linger.ms': '5', 'kafka.transactional.id': named(), 'topic': 'é', "
+        "**(more or {})})\n    )" + tail
+    )
+    assert python_for_spark35(migrated)[0] == migrated
+
+
+@pytest.mark.parametrize("mode", ["", ".mode('append')", ".mode('errorifexists')"])
+def test_for_spark_35_a_write_needs_no_mode(mode: str) -> None:
+    options = ".option('kafka.bootstrap.servers', 'b:1').option('topic', 't')"
+    text = f"import eos_sink\nf.write.format('kafka'){options}{mode}.save()\n"
+    assert python_for_spark35(text) == (
+        "import eos_sink\neos_sink.write(f, {'kafka.bootstrap.servers': 'b:1', 'topic': 't'})\n",
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "w = f.write.format('kafka')\nw.mode('append').save()\n",
+        "f.write.format('kafka').option('topic', *more).save()\n",
+        "f.write.format('kafka').partitionBy('x').save()\n",
+        "(f.write.format('kafka')  # why\n.save())\n",
+        "f.writeStream.format('kafka').outputMode('update').start()\n",
+    ],
+)
+def test_for_spark_35_what_is_not_simple_needs_the_user(text: str) -> None:
+    options = ".option('kafka.bootstrap.servers', 'b:1').option('eos.id', 'q')"
+    text = text.replace("('kafka')", f"('kafka'){options}", 1)
+    assert python_for_spark35(text) == (text, False)
+    (query,) = read_python(text, "job.py").queries
+    refused = [f for f in for_spark35(query, assess_query(query)) if f.verdict is Verdict.REFUSED]
+    assert [finding.name for finding in refused] == ["format"]
+    assert "eos_sink.foreach_batch(options)" in refused[0].note
 
 
 GAPS = st.sampled_from(["", " ", "\n", "\\\n", "  # why\n", "\r\n", "\t", "\f"])
