@@ -186,6 +186,13 @@ GUARDS = (
         outside="in the model Spark plans again at once",
     ),
     guard(
+        "a failed job refuses its tasks",
+        "In a user's driver the next plan, which would refuse them too, may be days later.",
+        drop("eos_sink/spark/foreach_batch.py", "_write", "clients.planner.refuse_tasks()"),
+        "tests/spark/test_foreach_batch.py::test_a_task_that_begins_after_its_job_has_failed_is_refused",
+        outside="in the model Spark plans again at once",
+    ),
+    guard(
         "a run that was replaced refuses no tasks",
         "Joining again would replace its successor.",
         always(_PLANNER, "refuse_tasks", "self._session.state is MemberState.CURRENT"),

@@ -1,4 +1,4 @@
-"""The data source on the fake Kafka of the latest test."""
+"""The data source on the fake Kafka of the latest test, and the context of a task."""
 
 from __future__ import annotations
 
@@ -16,3 +16,19 @@ class FakeDataSource(KafkaEosDataSource):
     @staticmethod
     def connect(_: SinkOptions) -> Any:
         return FakeKafka(worlds[-1].cluster)
+
+
+class Task:
+    """Stands for TaskContext, of which there is one a process."""
+
+    def __init__(self, properties: dict[str, str]) -> None:
+        self._properties = properties
+
+    def getLocalProperty(self, name: str) -> str | None:  # noqa: N802 - Spark's name
+        return self._properties.get(name)
+
+    def partitionId(self) -> int:  # noqa: N802 - Spark's name
+        return 0
+
+    def attemptNumber(self) -> int:  # noqa: N802 - Spark's name
+        return 0

@@ -16,28 +16,12 @@ from eos_sink.errors import ConfigurationError, EosSinkError
 from eos_sink.protocol.model import BatchId, Numbering
 from eos_sink.spark.writers import BatchWriter, Report
 from tests.protocol.world import TOPIC, World, log, open_ids
-from tests.spark.fake_source import FakeDataSource
+from tests.spark.fake_source import FakeDataSource, Task
 
 SCHEMA = StructType([StructField("value", StringType())])
 OPTIONS = {"kafka.bootstrap.servers": "nowhere:1", "topic": TOPIC}
 QUERY, RUN = "5e4e4a6e-0000-4000-8000-000000000001", "5e4e4a6e-0000-4000-8000-000000000002"
 FOREACH = {"sql.streaming.queryId": QUERY, "streaming.sql.batchId": "3", "spark.jobGroup.id": RUN}
-
-
-class Task:
-    """Stands for TaskContext, of which there is one a process."""
-
-    def __init__(self, properties: dict[str, str]) -> None:
-        self._properties = properties
-
-    def getLocalProperty(self, name: str) -> str | None:  # noqa: N802 - Spark's name
-        return self._properties.get(name)
-
-    def partitionId(self) -> int:  # noqa: N802 - Spark's name
-        return 0
-
-    def attemptNumber(self) -> int:  # noqa: N802 - Spark's name
-        return 0
 
 
 @pytest.fixture
