@@ -22,7 +22,7 @@ from eos_sink.ops.doctor.findings import (
     require,
     shorten,
 )
-from eos_sink.ops.doctor.python import Python, check_clients, make_look
+from eos_sink.ops.doctor.python import LIBRARIES, Python, check_clients, make_look
 from eos_sink.options import Kind, kind_of
 from eos_sink.spark.classic_session import is_classic, pins_threads, read_settings
 
@@ -210,8 +210,7 @@ def _check_map(facts: SparkFacts) -> Verdict:
         yield Finding.failure(
             f"mapInArrow fails: {facts.map_error}",
             f"{_WITHOUT_FORMAT} write through it, so every write fails.",
-            f"Use Python 3.10 or 3.11, and on driver and executors: {sys.executable} -m pip "
-            "install 'pandas>=2.2.2,<3'",
+            *_remedies_of_map(facts.map_error),
         )
     if not facts.pinned:
         yield Finding.failure(
@@ -224,6 +223,18 @@ def _check_map(facts: SparkFacts) -> Verdict:
         "foreachBatch(eos_sink.foreach_batch(options)) or eos_sink.write(frame, options) "
         "(docs/spark-3.5.md)"
     )
+
+
+def _remedies_of_map(error: str) -> list[str]:
+    """The remedy for what the error names, or all of them if it names none."""
+    install = f"On driver and executors: {sys.executable} -m pip install"
+    remedies = {
+        "distutils": "Use Python 3.10 or 3.11 on driver and executors.",
+        "pandas": f"{install} 'pandas>=2.2.2,<3'",
+        "pyarrow": f"{install} 'pyarrow>={LIBRARIES['pyarrow'][1]}'",
+    }
+    named = [remedy for what, remedy in remedies.items() if what in error.lower()]
+    return named or [*remedies.values()]
 
 
 def _check_executors(here: Python, facts: SparkFacts) -> Problems:

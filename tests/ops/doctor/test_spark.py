@@ -135,8 +135,24 @@ CASES += [
         (Level.FAILURE, {"pinned": False}, "PYSPARK_PIN_THREAD", "export PYSPARK_PIN_THREAD=true"),
         (Level.FAILURE, {"map_error": "No module: 'distutils'"}, "distutils", "3.11"),
         (Level.FAILURE, {"map_error": "Pandas >= 1.0.5 must be installed"}, "Pandas", "pandas>="),
+        (
+            Level.FAILURE,
+            {"map_error": "PyArrow >= 4.0.0 must be installed"},
+            "PyArrow",
+            "pyarrow>=",
+        ),
+        (Level.FAILURE, {"map_error": "Connection reset"}, "Connection reset", "pandas>="),
     )
 ]
+
+
+@pytest.mark.parametrize("missing", ["pandas", "pyarrow"])
+def test_only_the_package_that_is_missing_is_to_be_installed(missing: str) -> None:
+    error = f"ModuleNotFoundError: No module named '{missing}'"
+    without = replace(WELL, found=False, has_sources=False, map_error=error)
+    (finding,) = check_spark(PYTHON, without)[Check.FORMAT][:1]
+    (remedy,) = finding.remedy
+    assert f"pip install '{missing}>=" in remedy
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0].value}: {case[3]}")
