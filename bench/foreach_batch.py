@@ -1,34 +1,37 @@
-"""Micro-batches of 1,000 rows through `eos_sink.foreach_batch`, beside Spark's own sink, in turns.
+"""Micro-batches of 1,000 rows through `eos_sink.foreach_batch`, beside a function that drops its
+rows and Spark's own sink, in turns.
 
     python -m bench.foreach_batch [--rounds N]
 
 It runs on the Spark that is installed, also on 3.5, and prints the medians of a batch (Spark's
-`addBatch`) and their ratio. A turn is a query of some batches, the first of which only warm up.
+`addBatch`) and how many times as long as with Spark's own sink that is.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import statistics
-import sys
-import tempfile
 import uuid
-from typing import Any
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING
 
 import pyspark
-from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 import eos_sink
 from bench.broker import start_broker, topic_for
+from bench.shape import Shape
+from bench.spark_turns import Bench, WriteBatch
 from eos_sink.kafka.deadline import Deadline
-from eos_sink_lab.testing.spark_jars import spark_kafka_jars
-from eos_sink_lab.testing.waiting import to_stderr, wait_until
+from eos_sink_lab.testing.waiting import to_stderr
 
-ROWS, TASKS, BATCHES, WARM_UP = 1_000, 2, 14, 6
-PEERS = ("kafka", "eos_sink.foreach_batch")
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+TASKS = 2
+SHAPE = Shape("1,000 rows, 2 tasks", 1_000, batches=14, warm_up=6, partitions=TASKS)
+SPARKS_OWN, DROP, OURS = PEERS = ("kafka", "mapInArrow without rows", "eos_sink.foreach_batch")
 _TURN_S = 240.0
 
 
@@ -38,68 +41,36 @@ def main() -> None:
     parser.add_argument("--version", default="4.3.0", help="of the broker")
     given = parser.parse_args()
     took: dict[str, list[float]] = {peer: [] for peer in PEERS}
-    with start_broker(given.version, to_stderr) as kafka:
-        spark = _session()
+    with start_broker(given.version, to_stderr) as kafka, closing(Bench(TASKS, kafka)) as bench:
         for number in range(given.rounds):
             for peer in PEERS[:: 1 if number % 2 == 0 else -1]:
-                with topic_for(kafka, f"bench-{uuid.uuid4().hex[:8]}", TASKS) as topic:
-                    took[peer] += _turn(spark, peer, kafka.bootstrap_servers, topic)
-        spark.stop()
+                with topic_for(kafka, f"bench-{uuid.uuid4().hex[:8]}", SHAPE.partitions) as topic:
+                    options = {"kafka.bootstrap.servers": kafka.bootstrap_servers, "topic": topic}
+                    function = _function(peer, options)
+                    turn = bench.turn(peer, SHAPE, options, Deadline(_TURN_S), function=function)
+                took[peer] += turn.add_batch_ms
+                to_stderr(f"{peer}: {statistics.median(turn.add_batch_ms):.0f} ms")
     medians = {peer: statistics.median(took[peer]) for peer in PEERS}
     print(f"Spark {pyspark.__version__}, {given.rounds} rounds, medians of a batch:")
     for peer, median in medians.items():
-        print(f"{peer}: {median:.0f} ms")
-    print(f"ratio: {medians[PEERS[1]] / medians[PEERS[0]]:.2f}")
+        print(f"{peer}: {median:.0f} ms, {median / medians[SPARKS_OWN]:.2f} times Spark's own")
 
 
-def _session() -> SparkSession:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+def _function(peer: str, options: dict[str, str]) -> WriteBatch | None:
+    if peer == SPARKS_OWN:
+        return None
     return (
-        SparkSession.builder.appName("bench")
-        .master(f"local[{TASKS}]")
-        .config("spark.driver.extraClassPath", f"{spark_kafka_jars(to_stderr)}/*")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.log.level", "OFF")
-        .getOrCreate()
+        _drop if peer == DROP else eos_sink.foreach_batch({**options, "eos.id": options["topic"]})
     )
 
 
-def _turn(spark: SparkSession, peer: str, servers: str, topic: str) -> list[float]:
-    """Milliseconds of the warm batches of a query."""
-    source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS)
-    rows = source.option("numPartitions", TASKS).load()
-    writer = rows.selectExpr(
-        "CAST(value AS STRING) AS key", "repeat('x', 100) AS value"
-    ).writeStream
-    options = {"kafka.bootstrap.servers": servers, "topic": topic}
-    if peer == "kafka":
-        writer = writer.format(peer).options(**options)
-    else:
-        writer = writer.foreachBatch(eos_sink.foreach_batch({**options, "eos.id": topic}))
-    with tempfile.TemporaryDirectory(prefix="eos-bench-") as checkpoint:
-        query = writer.option("checkpointLocation", f"{checkpoint}/c").start()
-        try:
-            wait_until(
-                lambda: _latest(query) >= BATCHES - 1, Deadline(_TURN_S), f"{peer}: the last batch"
-            )
-            progress = [json.loads(each.json()) for each in query._jsq.recentProgress()]
-        finally:
-            query.stop()
-    warm = [each for each in progress if WARM_UP <= each["batchId"] < BATCHES]
-    to_stderr(f"{peer}: {statistics.median(_add_batch(warm)):.0f} ms")
-    return _add_batch(warm)
+def _drop(frame: DataFrame, _: int) -> None:
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            pass
+        yield from ()
 
-
-def _latest(query: StreamingQuery) -> int:
-    if not query.isActive:
-        raise RuntimeError(f"the query has ended: {query.exception()}")
-    progress = query._jsq.lastProgress()
-    return -1 if progress is None else int(progress.batchId())
-
-
-def _add_batch(progress: list[dict[str, Any]]) -> list[float]:
-    return [float(each["durationMs"]["addBatch"]) for each in progress]
+    frame.mapInArrow(read, "report binary").rdd.collect()
 
 
 if __name__ == "__main__":

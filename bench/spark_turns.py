@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from bench.cpu import Account, CpuClock, Part
-from bench.floor import FloorDataSource
 from bench.shape import Shape
 from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing import java_home
@@ -24,6 +23,7 @@ from eos_sink_lab.testing.spark_jars import spark_kafka_jars
 from eos_sink_lab.testing.waiting import to_stderr
 
 ReadRows = Callable[[SparkSession], DataFrame]
+WriteBatch = Callable[[DataFrame, int], None]
 
 _LOOK_S = 0.02
 
@@ -79,16 +79,18 @@ class Bench:
         *,
         tasks: int | None = None,
         source: ReadRows | None = None,
+        function: WriteBatch | None = None,
     ) -> Turn:
         """Run a query until its last batch is done.
 
         Args:
-            sink: the format.
+            sink: the format, or the name of a function.
             shape: of its rows and batches.
-            options: of the sink, beside the checkpoint.
+            options: of a format, beside the checkpoint.
             deadline: for all of it.
             tasks: of each batch; None: as many as run at the same time.
             source: reads the rows; None: numbers that Spark makes.
+            function: of `foreachBatch`; None: the sink is a format.
 
         Raises:
             TurnFailedError: it did not get there.
@@ -100,13 +102,12 @@ class Bench:
             rows = made.load().selectExpr(*shape.columns)
         else:
             rows = source(self._spark)
+        if function is None:
+            writer = rows.writeStream.format(sink).options(**options)
+        else:
+            writer = rows.writeStream.foreachBatch(function)
         with tempfile.TemporaryDirectory(prefix="eos-bench-") as checkpoint:
-            query = (
-                rows.writeStream.format(sink)
-                .options(**options)
-                .option("checkpointLocation", f"{checkpoint}/c")
-                .start()
-            )
+            query = writer.option("checkpointLocation", f"{checkpoint}/c").start()
             try:
                 first = _wait_batch(query, sink, shape.warm_up - 1, deadline)
                 before = self._clock.read()
@@ -159,7 +160,10 @@ def start_spark(tasks: int, sockets: bool = True) -> SparkSession:
         .config("spark.sql.streaming.numRecentProgressUpdates", "1000")
         .getOrCreate()
     )
-    spark.dataSource.register(FloorDataSource)
+    if hasattr(spark, "dataSource"):  # Not on Spark 3.5.
+        from bench.floor import FloorDataSource
+
+        spark.dataSource.register(FloorDataSource)
     return spark
 
 
