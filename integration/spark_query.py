@@ -37,6 +37,12 @@ ROWS = 40
 _LOOK_AGAIN_S = 0.1
 
 
+def close_kept_clients() -> None:
+    """Close what a user's driver keeps for its next batches, where this process is the driver."""
+    for kept in foreach_batch._clients._entries.values():
+        kept.close()
+
+
 class SparkQuery:
     """One query with its own topic.
 
@@ -243,9 +249,7 @@ class SparkQuery:
         for clients in self._clients:
             clients.close()
         if self.way == FUNCTION:
-            # What a user's driver keeps for its next batches.
-            for kept in foreach_batch._clients._entries.values():
-                kept.close()
+            close_kept_clients()
 
     def _config(self, trigger: dict[str, Any]) -> dict[str, Any]:
         return {

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from eos_sink import cli
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import assert_each_once, read_topic
+from integration.spark_query import close_kept_clients
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -104,7 +105,10 @@ def test_for_spark_35_a_function_of_foreach_batch_is_migrated(
     old.write_text(FOREACH_BATCH.format(**given))
     # The option kafka.acks is refused, and left out.
     assert cli.main(["migrate", str(old), "--spark35", "--write", str(new)]) == 1
-    runpy.run_path(str(new))
+    try:
+        runpy.run_path(str(new))
+    finally:
+        close_kept_clients()
     assert_each_once(read_topic(kafka.bootstrap_servers, topic), [f"0-{n}" for n in range(50)])
 
 
