@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import re
+import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
+from zipimport import zipimporter
 
 from pyspark import TaskContext
 
@@ -37,6 +40,8 @@ RUN = "spark.jobGroup.id"
 # After the second use nothing more is loaded, and what is frozen is never freed.
 _LOADED_AFTER = 2
 
+_SPARKS_ARCHIVE = re.compile(r"(?:pyspark|py4j-[^/\\]*)\.zip$")
+
 _uses = count(1)
 
 
@@ -52,6 +57,20 @@ def spare_collections() -> None:
     """
     if next(_uses) <= _LOADED_AFTER:
         gc.freeze()
+    _spare_archives()
+
+
+def _spare_archives() -> None:
+    """Keep a worker from reading the directories of Spark's archives again before each task.
+
+    It invalidates the caches of all importers then, and before Python 3.13 that of an archive reads
+    the directory at once: 65 ms of CPU time for `pyspark.zip` (measured). Spark's archives do not
+    change. An importer that is missing is made again by the next import that looks for it, from
+    `zipimport`'s own cache of directories.
+    """
+    for path, importer in list(sys.path_importer_cache.items()):
+        if isinstance(importer, zipimporter) and _SPARKS_ARCHIVE.search(importer.archive):
+            sys.path_importer_cache.pop(path, None)
 
 
 def is_speculative(settings: Callable[[str], str | None]) -> bool:

@@ -1,9 +1,13 @@
-"""Garbage collection of a worker does not go through loaded modules again after each task."""
+"""A worker does not go through loaded modules or Spark's archives again with each task."""
 
 from __future__ import annotations
 
 import gc
+import importlib
+import sys
+import zipfile
 from itertools import count
+from pathlib import Path
 
 import pytest
 
@@ -27,3 +31,22 @@ def test_the_first_two_uses_freeze_what_is_loaded_and_no_later_one(
         assert gc.get_freeze_count() < second + len(made)
     finally:
         gc.unfreeze()
+
+
+def test_importers_of_sparks_own_archives_are_dropped_and_their_modules_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sink_writer, "_uses", count(3))
+    archives = [tmp_path / name for name in ("pyspark.zip", "py4j-0.10-src.zip", "mine.zip")]
+    for number, archive in enumerate(archives):
+        with zipfile.ZipFile(archive, "w") as written:
+            for module in (f"early_{number}", f"late_{number}"):
+                written.writestr(f"{module}.py", "")
+        monkeypatch.syspath_prepend(str(archive))
+        importlib.import_module(f"early_{number}")
+    sink_writer.spare_collections()
+    kept = [archive.name for archive in archives if str(archive) in sys.path_importer_cache]
+    assert kept == ["mine.zip"], "a user's archive may change"
+    importlib.invalidate_caches()
+    for number in range(len(archives)):
+        importlib.import_module(f"late_{number}")
