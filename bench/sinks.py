@@ -85,11 +85,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     add = parser.add_argument
-    add("--full", action="store_true", help="all shapes, not only those of `make bench`")
+    add("--full", action="store_true", help="Run all shapes, not only those of `make bench`.")
     add("--shape", action="append", choices=[shape.name for shape in SHAPES])
     add("--peer", action="append", choices=PEERS)
     add("--rounds", type=int, default=5)
-    add("--version", default="4.3.0", help="of the broker")
+    add("--version", default="4.3.0", help="Version of the broker.")
     add("--out", type=Path, default=RESULTS / f"{NAME}.json")
     return parser
 

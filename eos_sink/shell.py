@@ -1,4 +1,4 @@
-"""Commands as they are printed: whatever is in a name, a pasted one has it as one word."""
+"""Quoting for printed commands: each name stays one word when the command is pasted."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from eos_sink.protocol.source_errors import as_json
 from eos_sink.shell import sink_command
 
 NAME = "explain"
-HELP = "Show what became of one batch, task by task, and from what evidence."
+HELP = "Show the outcome of one batch, task by task, and the evidence for it."
 EXAMPLES = """\
 examples:
   eos-sink explain readings 41 --bootstrap-server kafka:9092
@@ -41,7 +41,7 @@ examples:
 """
 EXIT_CODES = {
     ExitCode.OK: "each task of the batch is committed or had no rows",
-    ExitCode.FAILED: "a task is not committed, or it is not known what became of it",
+    ExitCode.FAILED: "a task is not committed, or its outcome is not known",
 }
 
 

@@ -56,7 +56,7 @@ _CHOICES = {
     "visible": "What is in doubt is in Kafka: it is not written again.",
     "lost": "What is in doubt is not in Kafka: the replay of the batch writes it again.",
     "complete": "A part of the batch is lost: the next start reads back the visible rows, and the "
-    "replay writes the others, in whichever partitions it has them.",
+    "replay writes the others, in any partitions.",
     "accept": "The decided batch stays as it is in Kafka: a replay writes nothing, whatever rows "
     "it has, and partitions that were lost stay lost.",
     "forget": "The decision is dropped: what Spark runs next is written, even if Kafka has it.",

@@ -87,9 +87,9 @@ interceptor.classes | refused accepts= | An interceptor may change records, and 
     run here. Make its change to the columns.
 key.serializer | refused | Keys are written as they are, string or binary. Cast the column instead
     and remove the option.
-linger.ms | same | Used with eos.native=false, with a default of 5. Otherwise a task sends each
-    request when it is full, and other rows ten times a second, when there is no more room, and at
-    its end: no row is visible before the decision, so sending it earlier gains nothing.
+linger.ms | same | Used with eos.native=false, with a default of 5. Otherwise a task sends a
+    request when it is full, ten times a second, when its buffer is full, and at its end. No row is
+    visible before the decision, so sending rows earlier gains nothing.
 max.block.ms | ignored | eos.step.timeout.ms bounds the sink's steps, and a full buffer holds the
     task up.
 max.in.flight.requests.per.connection | same takes=[1-5] | 1 to 5, as for every idempotent
@@ -97,7 +97,7 @@ max.in.flight.requests.per.connection | same takes=[1-5] | 1 to 5, as for every 
 max.request.size | translated librdkafka=message.max.bytes | librdkafka's default is 1000000
     instead of 1048576.
 metadata.max.age.ms | translated librdkafka=topic.metadata.refresh.interval.ms instead=0:1 clamped
-    | At most 715827 is used. librdkafka's setting of this name is another thing.
+    | At most 715827 is used. librdkafka's setting of this name means something else.
 metadata.max.idle.ms | ignored | librdkafka keeps what it knows of the topics that it writes to.
 metadata.recovery.rebootstrap.trigger.ms | same takes=0*[1-9]\d{2,} clamped | 100 at least: with
     0 or 1 librdkafka starts again before it has connected.
@@ -151,9 +151,9 @@ sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
     sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
     sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
     sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.private.key.passphrase
-    sasl.oauthbearer.assertion.template.file | refused | Of the ways to get a token only client
-    credentials are known to both Kafka clients. Set sasl.oauthbearer.client.credentials.client.id
-    and .client.secret.
+    sasl.oauthbearer.assertion.template.file | refused | Client credentials are the only way to get
+    a token that both Kafka clients support. Set sasl.oauthbearer.client.credentials.client.id and
+    .client.secret.
 sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience
     sasl.oauthbearer.expected.issuer sasl.oauthbearer.jwt.validator.class
     sasl.oauthbearer.scope.claim.name | ignored | Tokens are checked by the broker.
@@ -164,7 +164,7 @@ sasl.oauthbearer.jwks.endpoint.refresh.ms sasl.oauthbearer.jwks.endpoint.retry.b
     It is a setting of the broker.
 sasl.oauthbearer.jwt.retriever.class | refused
     accepts=|org\.apache\.kafka\.common\.security\.oauthbearer\.(default|clientcredentials)jwtretriever
-    | Of the ways to get a token only client credentials are known to both Kafka clients. Set
+    | Client credentials are the only way to get a token that both Kafka clients support. Set
     sasl.oauthbearer.client.credentials.client.id and .client.secret.
 sasl.oauthbearer.token.endpoint.url | same takes=https?://[^/?#@]+([/?#].*)? | http or https, not
     file, without a user name or password, which librdkafka would log. Its certificate is

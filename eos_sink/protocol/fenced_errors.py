@@ -24,7 +24,7 @@ def superseded(token: PlanToken, entry: Entry) -> SupersededError:
     who, remedy, action = _rival(token.run, entry)
     return SupersededError(
         f"Query {token.names.query}: the decision log is at seq {entry.seq} while this batch was "
-        f"planned from seq {token.seq}. {who} This run makes nothing of the batch visible.",
+        f"planned from seq {token.seq}. {who} None of this run's rows of the batch is visible.",
         remedy=remedy,
         data={"seq": entry.seq, "planned": token.seq, **_by(entry)},
         action=action,

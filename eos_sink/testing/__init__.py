@@ -1,4 +1,4 @@
-"""The public name of `eos_sink_lab.testing`. Nothing else in the sink knows the lab."""
+"""The public name of `eos_sink_lab.testing`. Nothing else in the sink imports the lab."""
 
 from typing import TYPE_CHECKING
 

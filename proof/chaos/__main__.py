@@ -25,17 +25,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m proof.chaos", description="See docs/internals/chaos.md."
     )
-    parser.add_argument("--hours", type=float, help="of faults; a few minutes by default")
-    parser.add_argument("--seed", type=int, help="drawn if not given")
-    parser.add_argument("--rate", type=int, default=400, help="rows a second")
-    parser.add_argument("--most", type=int, help="faults at most")
+    parser.add_argument("--hours", type=float, help="Hours of faults. Default: a few minutes.")
+    parser.add_argument("--seed", type=int, help="Seed of the schedule. Default: random.")
+    parser.add_argument(
+        "--rate", type=int, default=400, help="Rows per second. Default: %(default)s."
+    )
+    parser.add_argument("--most", type=int, help="Stop after this many faults.")
     parser.add_argument("--masters", nargs="+", default=[each.value for each in Master])
     parser.add_argument("--input", default="files", choices=[each.value for each in Input])
     parser.add_argument("--way", default="format", choices=[each.value for each in Way])
-    parser.add_argument(
-        "--standbys", type=int, default=0, help="drivers with a session, ready for the query"
-    )
-    parser.add_argument("--out", type=Path, help="a new directory; by default in chaos-report")
+    parser.add_argument("--standbys", type=int, default=0, help="Drivers that wait with a session.")
+    parser.add_argument("--out", type=Path, help="New directory. Default: in chaos-report.")
     given = parser.parse_args()
     if Way(given.way) is Way.FUNCTION and Input(given.input) is Input.TOPIC:
         parser.error("--input topic runs with --way format only")

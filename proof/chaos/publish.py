@@ -93,11 +93,11 @@ def _verdict(figures: Figures) -> Iterator[str]:
     rows = [
         ("Rows fed", verdict["fed"]),
         ("Rows lost", verdict["lost"]),
-        ("Rows doubled", verdict["doubled"]),
+        ("Rows duplicated", verdict["doubled"]),
         ("Foreign records", verdict["foreign"]),
         ("Out of order", verdict["out_of_order"]),
         ("Aborted but visible", verdict["withdrawn"]),
-        ("Readers held up", held_up),
+        ("Readers blocked", held_up),
         ("Records aborted, hidden from readers", verdict["aborted"]),
     ]
     if on_disk := verdict["on_disk"]:
@@ -114,7 +114,7 @@ def _kinds(figures: Figures) -> Iterator[str]:
         return f"{row['silence_s'][part]:.1f}" if row["silence_s"] else ""
 
     yield from table(
-        ("Fault", "struck", "survived", "silence, median s", "max s"),
+        ("Fault", "injected", "survived", "silence, median s", "max s"),
         [
             (
                 row["kind"],

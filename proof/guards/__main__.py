@@ -32,11 +32,13 @@ def main() -> int:
         epilog="Exit code 1: one went unnoticed.",
     )
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="only guards with this in their name"
+        "names", nargs="*", metavar="NAME", help="Only guards whose name contains NAME."
     )
-    parser.add_argument("--jobs", type=int, default=2, help="how many at a time (2)")
     parser.add_argument(
-        "--page", action="store_true", help="run nothing: make the page from the last results"
+        "--jobs", type=int, default=2, help="Guards at a time. Default: %(default)s."
+    )
+    parser.add_argument(
+        "--page", action="store_true", help="Write the page from the last results; run nothing."
     )
     given = parser.parse_args()
     if given.page:

@@ -21,9 +21,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m proof.matrix", description="See docs/compatibility.md."
     )
-    parser.add_argument("--cell", default="*", help="such as 4.3.0-*, or one cell's name")
-    parser.add_argument("--wheel", type=Path, help="of the sink; built from this tree by default")
-    parser.add_argument("--prepare", action="store_true", help="only make the environments")
+    parser.add_argument("--cell", default="*", help="Cells to run, such as 4.3.0-*.")
+    parser.add_argument(
+        "--wheel", type=Path, help="Wheel of the sink. Default: built from this tree."
+    )
+    parser.add_argument("--prepare", action="store_true", help="Only create the environments.")
     parser.add_argument("--out", type=Path, default=Path("matrix-report"))
     given = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM):
