@@ -19,6 +19,7 @@ from bench.pages.price import PRICE
 from bench.pages.publication import Publication, Results
 from bench.result import Result
 from eos_sink_lab.testing.waiting import to_stderr
+from tools.dark import adapt
 
 ROOT = Path(__file__).parent.parent
 PLOTS = ROOT / "docs" / "bench"
@@ -55,7 +56,7 @@ def main() -> int:
         page.write_text(publication.written_into(page.read_text(), results))
         for file, draw in publication.plots.items():
             PLOTS.mkdir(exist_ok=True)
-            (PLOTS / file).write_text(f"{draw(results)}\n")
+            (PLOTS / file).write_text(adapt(f"{draw(results)}\n"))
         to_stderr(f"{publication.name}: {publication.page}")
     return 0
 

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from tests.snippets import ROOT
-from tools import badges, demo_picture
+from tools import badges, dark, demo_picture
+from tools.diagrams import DIAGRAMS
 from tools.pictures import FOLDER, svg
-from tools.stories import STORIES
 
 
-@pytest.mark.parametrize("name", STORIES)
-def test_a_picture_is_what_its_story_draws(name: str) -> None:
+@pytest.mark.parametrize("name", DIAGRAMS)
+def test_a_picture_is_what_its_diagram_draws(name: str) -> None:
     drawn = (FOLDER / f"{name}.svg").read_text(encoding="utf-8")
-    assert drawn == svg(STORIES[name]), "python -m tools.pictures"
+    assert drawn == svg(DIAGRAMS[name]), "python -m tools.pictures"
     ElementTree.fromstring(drawn)
 
 
 def test_each_picture_is_shown() -> None:
     page = (FOLDER.parent / "how-it-works.md").read_text(encoding="utf-8")
-    for name in STORIES:
+    for name in DIAGRAMS:
         assert f"](pictures/{name}.svg)" in page
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", DIAGRAMS)
 def test_the_bars_of_a_lane_follow_each_other(name: str) -> None:
-    for _, bars in STORIES[name].lanes:
+    for _, bars in DIAGRAMS[name].lanes:
         for before, after in itertools.pairwise(bars):
             assert 0 <= before.start < before.end <= after.start < after.end <= 10
 
@@ -61,3 +62,21 @@ def test_the_readme_shows_a_demo_of_all_rows() -> None:
     drawn = demo_picture.PICTURE.read_text(encoding="utf-8")
     assert "336,776 rows" in drawn
     assert "](docs/demo.svg)" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+# Badges suit both, and a terminal is dark itself.
+SUIT_BOTH = {"badges.svg", "watch.svg"}
+
+
+@pytest.mark.parametrize(
+    "picture", sorted((ROOT / "docs").rglob("*.svg")), ids=lambda path: path.name
+)
+def test_a_picture_suits_a_dark_page(picture: Path) -> None:
+    text = picture.read_text(encoding="utf-8")
+    assert dark.is_adapted(text) == (picture.name not in SUIT_BOTH)
+    ElementTree.fromstring(text)
+
+
+def test_a_picture_is_the_same_without_the_style() -> None:
+    svg_text = '<?xml version="1.0"?>\n<svg viewBox="0 0 1 1">\n<path d="M0 0"/></svg>\n'
+    assert dark.fix(dark.adapt(svg_text)) == svg_text

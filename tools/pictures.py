@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from tools.stories import STORIES, Bar, Moment, Story
+from tools.dark import adapt
+from tools.diagrams import DIAGRAMS, Bar, Diagram, Moment
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 
@@ -18,19 +19,19 @@ _TOP, _LANE, _BAR = 56, 50, 30
 _INK, _FAINT, _RED = "#1f2d3d", "#5b6b7b", "#b3261e"
 
 
-def svg(story: Story) -> str:
-    """The picture: text as text, on white, so that it is the same in the light and in the dark."""
-    height = _TOP + _LANE * len(story.lanes) + 14
+def svg(diagram: Diagram) -> str:
+    """The picture: text as text, on white, or on black where a page is dark."""
+    height = _TOP + _LANE * len(diagram.lanes) + 14
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" '
         f'font-family="Helvetica, Arial, sans-serif" font-size="14" role="img" '
         f'aria-labelledby="t d">',
-        f'<title id="t">{escape(story.title)}</title>',
-        f'<desc id="d">{escape(story.told)}</desc>',
+        f'<title id="t">{escape(diagram.title)}</title>',
+        f'<desc id="d">{escape(diagram.description)}</desc>',
         f'<rect width="{_WIDTH}" height="{height}" rx="10" fill="#ffffff"/>',
     ]
-    parts += [_moment(moment, height) for moment in story.moments]
-    for number, (name, bars) in enumerate(story.lanes):
+    parts += [_moment(moment, height) for moment in diagram.moments]
+    for number, (name, bars) in enumerate(diagram.lanes):
         top = _TOP + number * _LANE
         parts.append(
             f'<path d="M{_LEFT} {top + _BAR / 2:g}H{_WIDTH - 20}" stroke="#dfe5eb"/>'
@@ -38,7 +39,7 @@ def svg(story: Story) -> str:
             f'font-weight="bold">{escape(name)}</text>'
         )
         parts += [_bar(bar, top) for bar in bars]
-    return "\n".join([*parts, "</svg>", ""])
+    return adapt("\n".join([*parts, "</svg>", ""]))
 
 
 def _bar(bar: Bar, top: int) -> str:
@@ -73,8 +74,8 @@ def _x(at: float) -> float:
 
 def main() -> int:
     FOLDER.mkdir(exist_ok=True)
-    for name, story in STORIES.items():
-        (FOLDER / f"{name}.svg").write_text(svg(story), encoding="utf-8")
+    for name, diagram in DIAGRAMS.items():
+        (FOLDER / f"{name}.svg").write_text(svg(diagram), encoding="utf-8")
     return 0
 
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from setup import repository
+from tools import dark
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG = ROOT / "zensical.toml"
@@ -62,7 +63,12 @@ def assemble(to: Path = PAGES) -> None:
         (to / place).write_text(f"{start}{moved}{_origin(source, os.environ)}", encoding="utf-8")
     for source, place in files.items():
         (to / place).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(ROOT / source, to / place)
+        if place.endswith(".svg"):
+            # The site's own switch decides between light and dark, not the browser's setting.
+            text = (ROOT / source).read_text(encoding="utf-8")
+            (to / place).write_text(dark.fix(text), encoding="utf-8")
+        else:
+            shutil.copyfile(ROOT / source, to / place)
     shutil.copytree(ROOT / "tools" / "theme", to / "theme")
 
 

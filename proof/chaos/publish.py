@@ -19,6 +19,7 @@ from typing import Any
 from bench.pages.publication import replace_between, table
 from proof.chaos.chaos_page import plot_latency, plot_recoveries, plot_throughput
 from proof.chaos.kinds import Way
+from tools.dark import adapt
 
 Figures = dict[str, Any]
 
@@ -39,7 +40,7 @@ def main() -> int:
     for name, draw in PLOTS.items() if with_plots else ():
         if name == "recovery" and not runs[-1]["recovery_s"]["kills"]:
             continue
-        (_PAGE.parent / f"chaos-{name}.svg").write_text(f"{draw(runs[-1])}\n")
+        (_PAGE.parent / f"chaos-{name}.svg").write_text(adapt(f"{draw(runs[-1])}\n"))
     return 0
 
 

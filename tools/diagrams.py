@@ -1,4 +1,4 @@
-"""The stories that docs/how-it-works.md shows: bars in lanes, time going to the right."""
+"""The diagrams of docs/how-it-works.md: bars in lanes, time going to the right."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Story:
-    """A picture: what it is called, what it tells to those who cannot see it, its lanes."""
+class Diagram:
+    """A picture: its title, its description for readers who cannot see it, and its lanes."""
 
     title: str
-    told: str
+    description: str
     lanes: tuple[tuple[str, tuple[Bar, ...]], ...]
     moments: tuple[Moment, ...] = ()
 
@@ -50,8 +50,8 @@ class Story:
 _O, _C, _A, _S = Kind.OPEN, Kind.COMMITTED, Kind.ABORTED, Kind.STEP
 _P, _D = Kind.PLAIN, Kind.DEAD
 
-STORIES = {
-    "batch": Story(
+DIAGRAMS = {
+    "batch": Diagram(
         "A batch",
         "Three tasks write into transactions that stay open. The driver votes, decides with one "
         "record in the log, and commits each. Readers see the batch after that.",
@@ -77,7 +77,7 @@ STORIES = {
         ),
         (Moment(7.4, "decided"),),
     ),
-    "before": Story(
+    "before": Diagram(
         "A crash before the decision",
         "The driver is killed while transactions are open and nothing is decided. The next start "
         "aborts them, and Spark repeats the batch.",
@@ -115,7 +115,7 @@ STORIES = {
         ),
         (Moment(3, "killed", bad=True), Moment(8.4, "decided")),
     ),
-    "after": Story(
+    "after": Diagram(
         "A crash after the decision",
         "The driver is killed when one of three transactions is committed. The next start commits "
         "the others. Spark repeats the batch, and its rows are only counted.",
@@ -171,7 +171,7 @@ STORIES = {
         ),
         (Moment(0.9, "decided"), Moment(2.2, "killed", bad=True)),
     ),
-    "zombie": Story(
+    "zombie": Diagram(
         "A driver that was thought dead",
         "The old driver is frozen before its decision. A new one joins the group, fences the "
         "plans, aborts open transactions and writes the batch. The old one wakes up, and its "
@@ -199,7 +199,7 @@ STORIES = {
         ),
         (Moment(2.6, "frozen", bad=True), Moment(7.6, "wakes")),
     ),
-    "expired": Story(
+    "expired": Diagram(
         "A decided transaction that is lost",
         "After the decision the driver is dead for longer than the transaction timeout, and Kafka "
         "aborts one transaction. The next start commits the others, finds the lost one by reading "
