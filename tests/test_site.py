@@ -53,6 +53,15 @@ def test_links_lead_to_the_places_of_the_site(tmp_path: Path) -> None:
     ).read_text()
 
 
+def test_licence_and_security_policy_are_pages(tmp_path: Path) -> None:
+    site.assemble(tmp_path / "docs")
+    start = (tmp_path / "docs" / "index.md").read_text()
+    assert "](licence.md)" in start
+    assert "](security.md)" in start
+    licence = (tmp_path / "docs" / "licence.md").read_text()
+    assert (site.ROOT / "LICENSE").read_text() in licence
+
+
 def test_a_link_to_nothing_fails(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"nowhere\.md"):
         site._moved("[x](nowhere.md)", lambda link: site._place_of(link, "docs/errors.md", {}))

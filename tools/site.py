@@ -28,8 +28,14 @@ PAGES = ROOT / "build" / "docs"
 SITE = ROOT / "build" / "site"
 _COMPLETED = ROOT / "build" / "zensical.toml"
 
-# The page of the product's name needs a title of its own in a browser's tab.
-_START = "---\ntitle: Exactly once from PySpark to Kafka\n---\n\n"
+# What a page of the site has in front of its text. The page of the product's name needs a title of
+# its own in a browser's tab; wide tables need the place of the page's list of headings.
+_WIDE = "---\nhide:\n  - toc\n---\n\n"
+_STARTS = {
+    "index.md": "---\ntitle: Exactly once from PySpark to Kafka\n---\n\n",
+    "kafka-settings.md": _WIDE,
+    "guards.md": _WIDE,
+}
 
 # Pages whose place in the site is not their name in docs/.
 _PLACES = {
@@ -37,6 +43,8 @@ _PLACES = {
     "docs/README.md": "pages.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "LICENSE": "licence.md",
     "proof/spec/README.md": "model.md",
     "bench/results/README.md": "measurements.md",
 }
@@ -57,10 +65,10 @@ def assemble(to: Path = PAGES) -> None:
     to.mkdir(parents=True)
     files: dict[str, str] = {}
     for source, place in pages().items():
-        text = (ROOT / source).read_text(encoding="utf-8")
+        text = _markdown(source)
         moved = _moved(text, lambda link, source=source: _place_of(link, source, files))
-        start = _START if place == "index.md" else ""
-        (to / place).write_text(f"{start}{moved}{_origin(source, os.environ)}", encoding="utf-8")
+        whole = f"{_STARTS.get(place, '')}{moved}{_origin(source, os.environ)}"
+        (to / place).write_text(whole, encoding="utf-8")
     for source, place in files.items():
         (to / place).parent.mkdir(parents=True, exist_ok=True)
         if place.endswith(".svg"):
@@ -70,6 +78,12 @@ def assemble(to: Path = PAGES) -> None:
         else:
             shutil.copyfile(ROOT / source, to / place)
     shutil.copytree(ROOT / "tools" / "theme", to / "theme")
+
+
+def _markdown(source: str) -> str:
+    """The text of a page; the licence is plain text, which stays as it is."""
+    text = (ROOT / source).read_text(encoding="utf-8")
+    return text if source.endswith(".md") else f"# Licence\n\n```text\n{text.rstrip()}\n```\n"
 
 
 def _origin(source: str, environ: Mapping[str, str]) -> str:
