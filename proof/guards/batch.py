@@ -123,7 +123,7 @@ GUARDS = (
     ),
     guard(
         "only a write without a visible row is dropped",
-        "Running it again would double what is visible, rows in the decision's transaction too.",
+        "Running it again would duplicate what is visible, rows in the decision's transaction too.",
         never("eos_sink/driver/lost_write.py", "give_up", "not decision.is_invisible(lost)"),
         f"{_SINGLE}test_a_write_that_loses_a_part_after_its_decision_says_what_is_visible",
         f"{_SINGLE}test_a_write_of_which_the_driver_wrote_a_part_is_not_dropped",
@@ -180,7 +180,7 @@ GUARDS = (
     ),
     guard(
         "tasks of a failed job are refused",
-        "Spark does not wait for them, and what one opens after the abort holds readers up.",
+        "Spark does not wait for them. A transaction opened after the abort would block readers.",
         drop(_PLANNER, "refuse_tasks", "self._recover(...)"),
         f"{_BATCH}test_a_task_that_goes_on_after_its_job_has_failed_leaves_nothing_open",
         outside="in the model Spark plans again at once",

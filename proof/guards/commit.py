@@ -48,8 +48,8 @@ GUARDS = (
     ),
     guard(
         "the driver writes no rows where its earlier transaction may hang",
-        "Where nobody could look for a transaction that Kafka has forgotten to end, the next one "
-        "of the same producer ends it: aborted rows appear, committed ones are lost.",
+        "Where no leader could be asked for a transaction that Kafka has forgotten to end, the "
+        "next one of the same producer ends it: aborted rows appear, committed ones are lost.",
         never(_COMMITTER, "_decide", "if places:"),
         "integration/test_markers.py::test_rows_of_the_driver_end_as_its_transaction_did[aborted]",
         outside="the model's transactions end in all partitions at once",
@@ -230,7 +230,7 @@ GUARDS = (
     ),
     guard(
         "a batch in doubt is not replayed",
-        "Neither counted, which may lose its rows, nor written, which may double them.",
+        "Neither counted, which may lose its rows, nor written, which may duplicate them.",
         never(_RULES, "assign", "if plan.doubtful:"),
         f"{_WEEK}test_a_batch_in_doubt_that_is_replayed_stops",
         rows=("M_UNREADOK",),

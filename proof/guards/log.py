@@ -91,7 +91,7 @@ GUARDS = (
     ),
     guard(
         "a refused write aborts its transaction",
-        "A write that Kafka refuses does not hold up readers of the log.",
+        "A write that Kafka refuses does not block readers of the log.",
         swap(_REGISTER, "write", "self._abandon()", "self._let_go()"),
         f"{_IN_REGISTER}test_a_replaced_members_write_is_superseded_and_leaves_nothing_open",
         outside="the model writes a record in one step",

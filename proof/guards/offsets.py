@@ -91,7 +91,7 @@ GUARDS = (
     ),
     guard(
         "a source that has deleted rows at the position stops",
-        "Spark would go on behind them without a word if failOnDataLoss is false.",
+        "If failOnDataLoss is false, Spark would skip them silently.",
         never(_READER, "check_bounds", "if gone:"),
         f"{_NEW}test_rows_that_were_deleted_stop_it[transactions]",
         outside="the model's source keeps its rows",
@@ -119,7 +119,7 @@ GUARDS = (
     ),
     guard(
         "a position that is taken back leaves a reset of the group",
-        "What an operator has set would be overwritten without a word.",
+        "What an operator has set would be overwritten silently.",
         drop(_PLANNER, "_check_source", "source.check_group(...)"),
         f"{_LOST}test_a_reset_of_the_group_is_not_overwritten",
         rows=("M_DROPBLIND",),

@@ -41,7 +41,7 @@ GUARDS = (
     ),
     guard(
         "an unreadable group may have a member",
-        "What may not be seen is not taken for absent.",
+        "A group that the principal may not describe does not count as empty.",
         never(_OPERATOR_RUN, "may_be_alive", "hosts is None"),
         f"{_TAKEN_OVER}[group unreadable]",
         f"{_TAKEN_OVER}[after a command]",

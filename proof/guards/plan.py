@@ -137,7 +137,7 @@ GUARDS = (
     ),
     guard(
         "a hanging transaction ends as it has ended elsewhere",
-        "If nothing tells whether rows are decided, they are neither committed nor aborted.",
+        "If it is not known whether rows are decided, they are neither committed nor aborted.",
         never(_HANGING, "was_committed", "may_be_decided and not aborts"),
         "tests/decision_log/test_hanging.py::test_the_state_of_the_drivers_id_before_it_was_initialised_tells_how_its_transaction_has_ended[None-kept9-None]",
         outside="the model's transactions end in all partitions at once",

@@ -96,7 +96,7 @@ GUARDS = (
     ),
     guard(
         "a refused task aborts",
-        "The rows of a refused task do not hold up readers.",
+        "The rows of a refused task do not block readers.",
         drop(_WRITER, "_give_up", "with contextlib.suppress(...):"),
         f"{_STORY}test_a_stale_driver_is_refused_in_tasks_which_free_readers_at_once",
         outside="the model's refused task aborts in the same step",
@@ -461,14 +461,14 @@ GUARDS = (
     ),
     guard(
         "an attempt that failed shrinks what the driver takes",
-        "A batch that the driver cannot take does not fail for ever.",
+        "A batch that the driver cannot take does not fail forever.",
         drop(_COMMITTER, "abort", "gives_up=True"),
         f"{_INLINED}test_a_batch_that_fails_again_and_again_is_written_by_its_tasks",
         outside="the model's rows have no size",
     ),
     guard(
         "failed attempts before the first decision count",
-        "A first batch that the driver cannot take does not fail for ever.",
+        "A first batch that the driver cannot take does not fail forever.",
         swap(_MODEL, "next", "decision is None and self.decision is None", "gives_up"),
         "tests/protocol/test_model.py::test_a_record_counts_the_plans_that_were_given_up_since_the_decision",
         outside="the model's rows have no size",
