@@ -116,7 +116,7 @@ OPTIONS = (
     Option(
         DISCARD_STATE,
         "false",
-        "Whether a new checkpoint may go on without what only the one before has: state, whose "
+        "Whether a new checkpoint may continue without what only the one before has: state, whose "
         "waiting rows are lost, and offsets of other sources ([Replace a "
         "checkpoint](source-offsets.md)).",
     ),

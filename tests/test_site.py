@@ -23,10 +23,11 @@ FETCHED = re.compile(r"""<(?:script|link|img|iframe)\b[^>]*(?:src|href)=["']?(ht
 """What a browser loads by itself, from another host; `<a href>` is not among it."""
 
 
-def navigation(entries: list[dict[str, Any]]) -> Iterator[str]:
+def titles(entries: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Each page of the navigation, and its name there."""
     for entry in entries:
-        for below in entry.values():
-            yield from navigation(below) if isinstance(below, list) else [below]
+        for name, below in entry.items():
+            yield from titles(below) if isinstance(below, list) else [(below, name)]
 
 
 def project() -> dict[str, Any]:
@@ -35,8 +36,18 @@ def project() -> dict[str, Any]:
 
 
 def test_every_page_is_in_the_navigation_once_and_the_other_way_round() -> None:
-    given, pages = sorted(navigation(project()["nav"])), sorted(site.pages().values())
+    given, pages = (
+        sorted(page for page, _ in titles(project()["nav"])),
+        sorted(site.pages().values()),
+    )
     assert given == pages, "give each page its line in `nav` of zensical.toml"
+
+
+def test_the_navigation_names_a_page_by_its_heading() -> None:
+    names = dict(titles(project()["nav"]))
+    for source, place in site.pages().items():
+        lines = site._markdown(source).splitlines()
+        assert f"# {names[place]}" == next(line for line in lines if line.startswith("# ")), place
 
 
 def test_links_lead_to_the_places_of_the_site(tmp_path: Path) -> None:
