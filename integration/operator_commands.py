@@ -1,9 +1,10 @@
-"""An operator who types `eos-sink resolve`."""
+"""Commands as an operator types them, run in the test's own process."""
 
 from __future__ import annotations
 
 import json
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 
@@ -14,8 +15,40 @@ from integration.query import Query
 RAN, WAITING, REFUSED = 0, 1, 2
 
 
+@dataclass(frozen=True)
+class Printed:
+    """What a command has printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def said(self) -> str:
+        return self.out + self.err
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """What it prints with `--json`."""
+        document: dict[str, Any] = json.loads(self.out)
+        return document
+
+
+def run_command(*words: str, expect: int | None = RAN) -> Printed:
+    """Run `eos-sink` with these words; the imports are paid once.
+
+    Args:
+        expect: the exit code; None: any.
+    """
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        code = cli.main([*words])
+    printed = Printed(code, out.getvalue(), err.getvalue())
+    assert expect in (None, code), printed.said
+    return printed
+
+
 class Operator:
-    """Types `eos-sink resolve` for one query; the imports are paid once."""
+    """Types `eos-sink resolve` for one query."""
 
     def __init__(self, kafka: KafkaCluster, query: Query) -> None:
         self._bootstrap = kafka.bootstrap_servers
@@ -25,11 +58,7 @@ class Operator:
     def types(self, *more: str, expect: int = RAN) -> str:
         words = ["resolve", self.called, "--bootstrap-server", self._bootstrap]
         words += ["--log-topic", self._query.options.log_topic, *more]
-        with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
-            code = cli.main(words)
-        said = out.getvalue() + err.getvalue()
-        assert code == expect, said
-        return said
+        return run_command(*words, expect=expect).said
 
     def sees(self, expect: int = RAN) -> dict[str, Any]:
         evidence: dict[str, Any] = json.loads(self.types("--json", expect=expect))

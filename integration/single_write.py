@@ -5,9 +5,7 @@ from __future__ import annotations
 import shlex
 import uuid
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from io import StringIO
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +13,6 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql.types import StringType, StructField, StructType
 
-from eos_sink import cli
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
@@ -30,6 +27,7 @@ from eos_sink.spark.data_source import KafkaEosDataSource
 from eos_sink.spark.writers import BatchWriter
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
+from integration.operator_commands import run_command
 
 SCHEMA = StructType([StructField("value", StringType())])
 INLINED = "65536"
@@ -154,11 +152,7 @@ class Sessions:
         """Run a command that an error prints."""
         program, *words = shlex.split(command.replace("HOST:PORT", self.servers))
         assert program == "eos-sink"
-        with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
-            code = cli.main([*words, *more])
-        said = out.getvalue() + err.getvalue()
-        assert code == expect, said
-        return said
+        return run_command(*words, *more, expect=expect).said
 
     def close(self) -> None:
         for session in self.all:

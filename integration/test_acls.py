@@ -6,16 +6,13 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from eos_sink import cli
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import ClusterError, OperatorNeededError
@@ -31,7 +28,7 @@ from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster, Security
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.minispark import TaskBrokeOffError
-from integration.operator_commands import Operator
+from integration.operator_commands import WAITING, Operator, run_command
 from integration.own_kafka import start_own_kafka
 from integration.query import Query, pause_at
 from integration.secured_query import ANNS_WORD, SecuredQuery, commands, documented
@@ -320,9 +317,7 @@ def test_the_exporter_needs_no_more_than_its_page_lists(start: Start, tmp_path: 
     words += ["--log-topic", query.options.log_topic]
 
     def told() -> dict[str, float]:
-        with redirect_stdout(StringIO()) as out:
-            assert cli.main(words) == 0
-        found = json.loads(out.getvalue())
+        found = run_command(*words).document
         return {name: samples[0]["value"] for name, samples in found.items()}
 
     seen = told()
@@ -355,9 +350,7 @@ def test_a_read_only_operator_needs_few_permissions_and_sees_what_is_missing(
     def status() -> tuple[dict[str, Any], list[str]]:
         words = ["status", "--json", "--command-config", str(config), "--log-topic", log]
         words += ["--bootstrap-server", login["kafka.bootstrap.servers"]]
-        with redirect_stdout(StringIO()) as out:
-            assert cli.main(words) == 1
-        document = json.loads(out.getvalue())
+        document = run_command(*words, expect=WAITING).document
         return document, [each for problem in document["not_seen"] for each in problem["missing"]]
 
     document, missing = status()

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +15,11 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from eos_sink import cli
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink_lab.testing import KafkaCluster, java_home
 from integration.conftest import MakeRun
 from integration.kafka_tools import carry_out
+from integration.operator_commands import Printed, run_command
 from integration.own_kafka import start_own_kafka
 from integration.secured_query import SecuredQuery
 from tests.kafka_acls_command import run_kafka_acls
@@ -37,17 +33,12 @@ SOON_S = 20
 FINE, FAILS, CANNOT_RUN = 0, 1, 2
 
 
-@dataclass
-class Output:
+class Output(Printed):
     """What the command printed."""
-
-    code: int
-    out: str
-    err: str
 
     @property
     def findings(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(self.out)["findings"]
+        found: list[dict[str, Any]] = self.document["findings"]
         return found
 
     def of(self, level: str) -> dict[str, str]:
@@ -70,11 +61,8 @@ class Output:
 
 
 def doctor(*words: str, code: int | None = None) -> Output:
-    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
-        output = Output(cli.main(["doctor", *words]), "", "")
-    output.out, output.err = out.getvalue(), err.getvalue()
-    assert code in (None, output.code), output
-    return output
+    printed = run_command("doctor", *words, expect=code)
+    return Output(printed.code, printed.out, printed.err)
 
 
 def topics_of(cluster: KafkaCluster) -> set[str]:

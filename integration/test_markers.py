@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, redirect_stdout
-from io import StringIO
+from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
-from eos_sink import cli
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
@@ -37,6 +34,7 @@ from eos_sink_lab.testing import KafkaCluster, KafkaNode
 from eos_sink_lab.testing.cluster_errors import TestClusterError
 from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
+from integration.operator_commands import run_command
 from integration.own_kafka import start_own_kafka
 
 pytestmark = pytest.mark.timeout(400)
@@ -291,9 +289,8 @@ def test_a_committed_transaction_whose_marker_was_dropped_becomes_visible_at_the
 def doctor(batches: Batches) -> list[dict[str, str]]:
     """What it says about the readers of the topic."""
     words = ["--bootstrap-server", batches.cluster.bootstrap_servers, "--topic", batches.topic]
-    with redirect_stdout(StringIO()) as out:
-        cli.main(["doctor", *words, "--json"])
-    return [each for each in json.loads(out.getvalue())["findings"] if each["check"] == "readers"]
+    findings = run_command("doctor", *words, "--json", expect=None).document["findings"]
+    return [each for each in findings if each["check"] == "readers"]
 
 
 @pytest.mark.long

@@ -10,13 +10,10 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import redirect_stdout
-from io import StringIO
 from pathlib import Path
 
 import pytest
 
-from eos_sink import cli
 from eos_sink.driver import committer
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.metrics.names import Count, Step
@@ -25,6 +22,7 @@ from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.figured import Figured
 from integration.in_process import new_topic
+from integration.operator_commands import run_command
 from integration.own_kafka import start_own_kafka
 from integration.prometheus import exporter, prometheus
 from tests.prometheus.promtool import expressions, promtool
@@ -142,9 +140,7 @@ def test_the_exporter_prints_or_writes_what_it_would_serve(
     file = tmp_path / "eos-sink.prom"
     said = {}
     for mode, words in {"text": [], "json": ["--json"], "file": ["--textfile", str(file)]}.items():
-        with redirect_stdout(StringIO()) as out:
-            assert cli.main(["exporter", "--once", *figured.words, *words]) == 0
-        said[mode] = out.getvalue()
+        said[mode] = run_command("exporter", "--once", *figured.words, *words).out
     query = figured.options.names.shown
     for text in (said["text"], file.read_text()):
         assert f'eos_sink_rows_total{{query="{query}"}} 3.0' in text.splitlines()
@@ -192,9 +188,9 @@ def test_a_transaction_that_a_driver_has_left_open_counts_in_status_and_metrics(
     producer.flush(Deadline(_LONG_S))
     said = {}
     for command in (["status"], ["exporter", "--once"]):
-        with redirect_stdout(StringIO()) as out:
-            assert cli.main([*command, *figured.words, "--json"]) in {0, 1}
-        said[command[0]] = json.loads(out.getvalue())
+        printed = run_command(*command, *figured.words, "--json", expect=None)
+        assert printed.code in {0, 1}
+        said[command[0]] = printed.document
     producer.close()
     ((open_,),) = [each["open"] for each in said["status"]["queries"]]
     assert (open_["partition"], open_["decided"]) == (None, False)
@@ -251,10 +247,9 @@ def test_spark_puts_the_lines_into_its_log_and_the_log_topic_has_the_same_figure
     assert lines[0]["event"] == "recovered"
     batches = [line for line in lines if line["event"] == "committed"]
     assert len({line["batch"] for line in batches}) == len(batches) >= 2
-    with redirect_stdout(StringIO()) as out:
-        words = ["--bootstrap-server", servers, "--log-topic", f"log-{topic}"]
-        assert cli.main(["exporter", "--once", "--json", *words]) == 0
-    found = {name: told[0]["value"] for name, told in json.loads(out.getvalue()).items()}
+    words = ["--bootstrap-server", servers, "--log-topic", f"log-{topic}"]
+    document = run_command("exporter", "--once", "--json", *words).document
+    found = {name: told[0]["value"] for name, told in document.items()}
     rows = sum(line["rows"] for line in batches)
     assert found["eos_sink_rows"] == rows == len(read_topic(servers, topic))
     assert found["eos_sink_batches"] == len(batches)

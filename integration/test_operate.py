@@ -9,8 +9,6 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +16,11 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from eos_sink import cli
 from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.topic_scan import Offsets, Source
+from integration.operator_commands import run_command
 from integration.query import PARTITIONS, PATIENCE_S, ROWS, Query, pause_at
 from tests.imported import FOR_ROWS, imported
 from tests.namespaces import IN_ANOTHER_NAMESPACE, has_namespaces
@@ -42,11 +40,7 @@ class OnCall:
         self.name = query.options.names.query
 
     def types(self, *words: str, expect: int = FINE) -> str:
-        with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
-            code = cli.main([*words, *self.reach])
-        said = out.getvalue() + err.getvalue()
-        assert code == expect, said
-        return said
+        return run_command(*words, *self.reach, expect=expect).said
 
     def reads(self, *words: str, expect: int = FINE) -> dict[str, Any]:
         document: dict[str, Any] = json.loads(self.types(*words, "--json", expect=expect))
@@ -340,9 +334,8 @@ def test_commands_that_look_change_nothing(
         ["verify", topic],
         ["migrate", f"topic={topic}", f"kafka.bootstrap.servers={kafka.bootstrap_servers}"],
     ):
-        with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
-            code = cli.main(words)
-        assert code in (FINE, LOOK), (words, out.getvalue(), err.getvalue())
+        printed = run_command(*words, expect=None)
+        assert printed.code in (FINE, LOOK), (words, printed)
     assert state() == before
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import socket
@@ -10,17 +9,14 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Sequence
-from contextlib import redirect_stdout
-from io import StringIO
 from typing import Any
 
 import pytest
 
-from eos_sink import cli
 from eos_sink.errors import OperatorNeededError, SupersededError
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
-from integration.operator_commands import RAN, REFUSED, WAITING, Operator
+from integration.operator_commands import RAN, REFUSED, WAITING, Operator, run_command
 from integration.query import PARTITIONS, ROWS, VERSIONS, Process, Query, pause_at, rows_of
 from tests.snippets import ROOT, snippets_of
 
@@ -201,9 +197,7 @@ def test_the_printed_command_reaches_a_log_of_the_querys_own(
     printed = re.search(r"eos-sink (resolve \S+ .*?) shows", stopped(query)["text"])
     assert printed is not None
     words = shlex.split(printed[1].replace("HOST:PORT", kafka.bootstrap_servers))
-    with redirect_stdout(StringIO()) as out:
-        assert cli.main([*words, "--json"]) == RAN
-    assert json.loads(out.getvalue())["log"]["seq"] == query.log().seq
+    assert run_command(*words, "--json").document["log"]["seq"] == query.log().seq
 
 
 @pytest.mark.long

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, redirect_stdout
-from io import StringIO
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
-from eos_sink import cli
 from eos_sink.errors import OperatorNeededError, SupersededError, UnfinishedError
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
+from integration.operator_commands import run_command
 from integration.query import Query, pause_at
 from tests.snippets import ROOT, snippets_of
 
@@ -52,9 +51,8 @@ class OnCall:
 
     def types(self, command: str) -> tuple[int, str]:
         words = shlex.split(command.replace("localhost:9092", self.kafka.bootstrap_servers))
-        with redirect_stdout(StringIO()) as out:
-            code = cli.main(words[1:])
-        return code, out.getvalue()
+        printed = run_command(*words[1:], expect=None)
+        return printed.code, printed.out
 
 
 @pytest.fixture

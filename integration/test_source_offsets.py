@@ -7,8 +7,6 @@ import json
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import redirect_stdout
-from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -18,7 +16,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import eos_sink
-from eos_sink import cli
 from eos_sink.errors import ConfigurationError, OperatorNeededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.spark import foreach_batch
@@ -27,6 +24,7 @@ from eos_sink_lab.testing.cluster_admin import admin_client
 from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import Rows, assert_each_once, read_topic
 from integration.kafka_tools import carry_out, describe_group
+from integration.operator_commands import WAITING, run_command
 
 PARTITIONS = 3
 
@@ -123,9 +121,8 @@ class Copy:
     def shown_lag(self) -> tuple[int, int]:
         """The same as `kafka-consumer-groups` and `eos-sink status` print it."""
         reach = ["--bootstrap-server", self.kafka.bootstrap_servers]
-        with redirect_stdout(StringIO()) as printed:
-            cli.main(["status", self.options["eos.id"], *reach, "--json"])
-        (query,) = json.loads(printed.getvalue())["queries"]
+        words = ["status", self.options["eos.id"], *reach, "--json"]
+        (query,) = run_command(*words, expect=None).document["queries"]
         described = describe_group(self.kafka.bootstrap_servers, self.group)
         return sum(described.values()), query["source"]["lag"]
 
@@ -383,8 +380,8 @@ def test_an_operator_resets_the_group_and_accepts_it(copy: Copy) -> None:
         copy.frame()
     assert stopped.value.data["committed"] == {copy.source: {"0": 5}}
     query, reach = copy.options["eos.id"], ["--bootstrap-server", copy.kafka.bootstrap_servers]
-    assert cli.main(["offsets", query, *reach]) == 1
-    assert cli.main(["offsets", query, *reach, "--use", "group", "--yes", "--take-over"]) == 0
+    run_command("offsets", query, *reach, expect=WAITING)
+    run_command("offsets", query, *reach, "--use", "group", "--yes", "--take-over")
     copy.run_after_command()
     again = [text for text in copy.expected if int(text) % PARTITIONS == 0][5:]
     assert_each_once(copy.rows(), [*copy.expected, *again])
@@ -414,7 +411,7 @@ def test_a_topic_is_deleted_and_created_again(copy: Copy, rows: int) -> None:
         first = {TopicPartition(other, number): OffsetAndMetadata(0, "", -1) for number in (0, 1)}
         admin.alter_group_offsets(copy.group, first)
     query, reach = copy.options["eos.id"], ["--bootstrap-server", copy.kafka.bootstrap_servers]
-    assert cli.main(["offsets", query, *reach, "--use", "group", "--yes", "--take-over"]) == 0
+    run_command("offsets", query, *reach, "--use", "group", "--yes", "--take-over")
     copy.run_after_command()
     assert_each_once(copy.rows(), copy.expected)
 
@@ -429,7 +426,7 @@ def test_offsets_that_have_expired_are_committed_again(copy: Copy) -> None:
     with pytest.raises(OperatorNeededError):
         copy.frame()
     query, reach = copy.options["eos.id"], ["--bootstrap-server", copy.kafka.bootstrap_servers]
-    assert cli.main(["offsets", query, *reach, "--use", "record", "--yes", "--take-over"]) == 0
+    run_command("offsets", query, *reach, "--use", "record", "--yes", "--take-over")
     assert copy.lag() == 0
     copy.add(30)
     copy.run_after_command()

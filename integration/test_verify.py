@@ -9,10 +9,8 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterable
-from contextlib import redirect_stderr, redirect_stdout
 from datetime import datetime, timezone
 from html.parser import HTMLParser
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,6 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from eos_sink import cli
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.topic_scan import ReaderError, Scan, Source, Span
@@ -28,6 +25,7 @@ from eos_sink_lab.verify.read_rows import TopicReader
 from eos_sink_lab.verify.row_identity import RowIdentifier
 from eos_sink_lab.verify.verify_model import VerifyOptions
 from eos_sink_lab.verify.verify_topic import verify_topic
+from integration.operator_commands import run_command
 from integration.own_kafka import start_own_kafka
 from tests.snippets import ROOT, snippets_of
 
@@ -80,11 +78,7 @@ class Topic:
     def verify(self, *more: str, expect: int = FINE, topic: str | None = None) -> str:
         """Runs the command in this process."""
         words = ["verify", topic or self.name, "--bootstrap-server", self.bootstrap]
-        with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
-            code = cli.main([*words, "--wait", "0.5", *more])
-        said = out.getvalue() + err.getvalue()
-        assert code == expect, said
-        return said
+        return run_command(*words, "--wait", "0.5", *more, expect=expect).said
 
     def sees(self, *more: str, expect: int = FINE) -> dict[str, Any]:
         said = self.verify("--json", "--quiet", *more, expect=expect)
@@ -470,8 +464,7 @@ def test_the_commands_of_the_page_run(topic: Topic, tmp_path: Path) -> None:
             for file in ("keys.txt", "orders.html"):
                 words = [str(tmp_path / file) if word == file else word for word in words]
             words[words.index("localhost:9092")] = topic.bootstrap
-            with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()):
-                assert cli.main(words[1:]) == FINE, out.getvalue()
+            run_command(*words[1:])
             ran += 1
     assert ran == 4
     assert (tmp_path / "orders.html").exists()
