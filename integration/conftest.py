@@ -33,7 +33,8 @@ from integration.own_kafka import start_own_kafka
 from integration.query import Query
 from integration.secured_query import ANNS_WORD
 from integration.spark_apps import Applications
-from integration.spark_program import CLASSES_VARIABLE, spark_session
+from integration.spark_program import CLASSES_VARIABLE, SOURCE, spark_session
+from integration.spark_query import SparkQuery
 
 DEFAULT_VERSION = "4.3.0"
 
@@ -258,3 +259,18 @@ def applications(
     """Drivers of their own, which can be killed."""
     with closing(Applications(tmp_path_factory.mktemp("applications"))) as applications:
         yield applications
+
+
+@pytest.fixture
+def way() -> str:
+    """The way into the sink, unless a test has it as a parameter."""
+    return SOURCE
+
+
+@pytest.fixture
+def spark_query(
+    kafka: KafkaCluster, spark: SparkSession, applications: Applications, tmp_path: Path, way: str
+) -> Iterator[SparkQuery]:
+    """A query of real Spark; its programs are ended with the test."""
+    with closing(SparkQuery(kafka, spark, applications, tmp_path, way)) as query:
+        yield query

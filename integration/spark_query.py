@@ -28,10 +28,8 @@ from integration.spark_apps import PATIENCE_S, Application, Applications, Run
 from integration.spark_program import FUNCTION, SOURCE
 
 TASKS = 2
-BOTH_WAYS = pytest.mark.parametrize(
-    "query", [SOURCE, pytest.param(FUNCTION, marks=pytest.mark.long)], indirect=True
-)
-"""Tests of what both ways into the sink promise; the fixture takes the way."""
+BOTH_WAYS = pytest.mark.parametrize("way", [SOURCE, pytest.param(FUNCTION, marks=pytest.mark.long)])
+"""Tests of what both ways into the sink promise, with the fixture `spark_query`."""
 PARTITIONS = 3
 ROWS = 40
 _LOOK_AGAIN_S = 0.1
@@ -210,7 +208,7 @@ class SparkQuery:
 
     @property
     def sink(self) -> SinkOptions:
-        if self.way == FUNCTION:
+        if self.batch or self.way == FUNCTION:
             return parse_batch_options(self.options).sink
         return parse_options(self.options)
 

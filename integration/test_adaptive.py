@@ -4,13 +4,11 @@ another way (docs/errors.md, Other partitions)."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.spark_apps import Applications
 from integration.spark_query import SparkQuery
@@ -26,17 +24,13 @@ SPLIT = {
 
 
 @pytest.fixture
-def query(
-    kafka: KafkaCluster, spark: SparkSession, applications: Applications, tmp_path: Path
-) -> Iterator[SparkQuery]:
+def query(spark_query: SparkQuery, spark: SparkSession) -> Iterator[SparkQuery]:
     """One whose rows go through a shuffle, which only an application of its own adapts."""
     before = {name: spark.conf.get(name, None) for name in (*SPLIT, ADAPTIVE)}
     for name, value in {**SPLIT, ADAPTIVE: "false"}.items():
         spark.conf.set(name, value)
-    query = SparkQuery(kafka, spark, applications, tmp_path)
-    query.tasks = "value"
-    yield query
-    query.close()
+    spark_query.tasks = "value"
+    yield spark_query
     for name, former in before.items():
         if former is None:
             spark.conf.unset(name)

@@ -6,7 +6,6 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from eos_sink import cli
-from eos_sink.kafka.cluster import ConfluentKafka
-from eos_sink.kafka.deadline import Deadline
-from eos_sink.options import parse_batch_options
 from eos_sink.protocol.model import Numbering
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import Action, FaultPoint
@@ -34,17 +30,8 @@ Append = Callable[..., str | None]
 
 
 @pytest.fixture
-def query(
-    request: pytest.FixtureRequest,
-    kafka: KafkaCluster,
-    spark: SparkSession,
-    applications: Applications,
-    tmp_path: Path,
-) -> Iterator[SparkQuery]:
-    way = getattr(request, "param", SOURCE)
-    query = SparkQuery(kafka, spark, applications, tmp_path, way)
-    yield query
-    query.close()
+def query(spark_query: SparkQuery) -> SparkQuery:
+    return spark_query
 
 
 @pytest.fixture
@@ -82,7 +69,7 @@ def query_rows(spark: SparkSession, count: int) -> DataFrame:
     return spark.range(20).selectExpr("CAST(id AS STRING) AS value").limit(count)
 
 
-@pytest.mark.parametrize("query", [SOURCE, FUNCTION], indirect=True)
+@pytest.mark.parametrize("way", [SOURCE, FUNCTION])
 def test_a_frame_is_appended_and_a_version_of_it_once(
     query: SparkQuery, spark: SparkSession, append: Append
 ) -> None:
@@ -152,12 +139,8 @@ def test_a_killed_job_without_a_number_is_finished_by_the_next_write_or_stops_it
     query.add_batch()
     query.crash(FaultPoint.COMMITTER_WRITE_AFTER)
     if lost:
-        sink = parse_batch_options(query.options).sink
-        with closing(ConfluentKafka(sink.cluster)) as kafka:
-            for partition in range(TASKS):
-                producer = kafka.producer(sink.names.task(0, partition), 60_000)
-                producer.init(Deadline(60))
-                producer.close()
+        for partition in range(TASKS):
+            query.take_id(slot=0, partition=partition)
         for _ in range(2):
             stop = str(append(query_rows(spark, 0)))
             assert "OperatorNeededError" in stop
@@ -203,9 +186,7 @@ def test_speculation_is_refused_for_a_batch_write_too(query: SparkQuery) -> None
 # --- foreachBatch
 
 
-@pytest.mark.parametrize(
-    "query", [pytest.param(SOURCE, marks=pytest.mark.long), FUNCTION], indirect=True
-)
+@pytest.mark.parametrize("way", [pytest.param(SOURCE, marks=pytest.mark.long), FUNCTION])
 def test_a_query_killed_between_its_two_topics_writes_each_row_once_to_both(
     two_topics: SparkQuery,
 ) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
@@ -15,9 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import eos_sink
 from eos_sink import ConfigurationError
-from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
-from integration.spark_apps import PATIENCE_S, Applications
+from integration.spark_apps import PATIENCE_S
 from integration.spark_program import FUNCTION
 from integration.spark_query import ROWS, SparkQuery
 
@@ -27,12 +25,13 @@ Write = Callable[[DataFrame, int], None]
 
 
 @pytest.fixture
-def query(
-    kafka: KafkaCluster, spark: SparkSession, applications: Applications, tmp_path: Path
-) -> Iterator[SparkQuery]:
-    query = SparkQuery(kafka, spark, applications, tmp_path, FUNCTION)
-    yield query
-    query.close()
+def way() -> str:
+    return FUNCTION
+
+
+@pytest.fixture
+def query(spark_query: SparkQuery) -> SparkQuery:
+    return spark_query
 
 
 def run(spark: SparkSession, query: SparkQuery, write: Write, mode: str = "append") -> None:

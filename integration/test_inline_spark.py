@@ -8,7 +8,7 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -33,13 +33,9 @@ SOON_S = 20.0
 
 
 @pytest.fixture
-def query(
-    kafka: KafkaCluster, spark: SparkSession, applications: Applications, tmp_path: Path
-) -> Iterator[SparkQuery]:
-    query = SparkQuery(kafka, spark, applications, tmp_path)
-    query.options["eos.inline.bytes"] = "65536"
-    yield query
-    query.close()
+def query(spark_query: SparkQuery) -> SparkQuery:
+    spark_query.options["eos.inline.bytes"] = "65536"
+    return spark_query
 
 
 def assert_inlined(sink: SinkOptions, tasks: int) -> None:

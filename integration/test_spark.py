@@ -8,7 +8,6 @@ import shlex
 import shutil
 import signal
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,6 @@ from eos_sink.protocol.values import TransactionStatus
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import Action, FaultPoint
 from integration.spark_apps import PATIENCE_S, Applications
-from integration.spark_program import SOURCE
 from integration.spark_query import BOTH_WAYS, ROWS, TASKS, SparkQuery
 
 # A driver takes ten seconds to start on a small machine, and some tests need three.
@@ -31,17 +29,8 @@ pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture
-def query(
-    request: pytest.FixtureRequest,
-    kafka: KafkaCluster,
-    spark: SparkSession,
-    applications: Applications,
-    tmp_path: Path,
-) -> Iterator[SparkQuery]:
-    way = getattr(request, "param", SOURCE)
-    query = SparkQuery(kafka, spark, applications, tmp_path, way)
-    yield query
-    query.close()
+def query(spark_query: SparkQuery) -> SparkQuery:
+    return spark_query
 
 
 @pytest.mark.long

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from pyspark.sql import SparkSession
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink_lab.testing import Action, FaultPoint, KafkaCluster
+from eos_sink_lab.testing import Action, FaultPoint
 from eos_sink_lab.testing.waiting import wait_until
 from integration.event_log import EventLog
 from integration.spark_apps import PATIENCE_S, Application, Applications
@@ -72,12 +71,8 @@ def shared(
 
 
 @pytest.fixture
-def query(
-    kafka: KafkaCluster, spark: SparkSession, applications: Applications, tmp_path: Path
-) -> Iterator[SparkQuery]:
-    query = SparkQuery(kafka, spark, applications, tmp_path)
-    yield query
-    query.close()
+def query(spark_query: SparkQuery) -> SparkQuery:
+    return spark_query
 
 
 @pytest.mark.parametrize("point", [FaultPoint.TASK_PREPARED_AFTER, FaultPoint.TASK_PRODUCE_AMID])

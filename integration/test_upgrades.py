@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
 from eos_sink.decision_log.codec import decode, encode
 from eos_sink.errors import (
@@ -170,14 +169,9 @@ def test_a_version_without_dead_letters_stops_where_it_would_have_to_write_one(
 @pytest.mark.long
 @pytest.mark.parametrize("inline_bytes", ["0", "65536"])
 def test_real_spark_continues_the_checkpoint_with_the_other_version(
-    kafka: KafkaCluster,
-    spark: SparkSession,
-    applications: Applications,
-    tmp_path: Path,
-    site: Path,
-    inline_bytes: str,
+    spark_query: SparkQuery, applications: Applications, site: Path, inline_bytes: str
 ) -> None:
-    query = SparkQuery(kafka, spark, applications, tmp_path)
+    query = spark_query
     query.options["eos.inline.bytes"] = inline_bytes
     query.add_batch()
     query.add_batch()
@@ -194,7 +188,6 @@ def test_real_spark_continues_the_checkpoint_with_the_other_version(
     del query.options["eos.dead.letter.topic"]
     query.program(application=released).finished()
     query.assert_exactly_once()
-    query.close()
 
 
 @pytest.mark.long

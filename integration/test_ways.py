@@ -24,7 +24,6 @@ from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.cache import cache_root
 from integration.checker import assert_each_once, read_topic
 from integration.messages import received
-from integration.spark_apps import Applications
 from integration.spark_query import SparkQuery
 from integration.standalone import StandaloneCluster
 from integration.ways import Section
@@ -46,13 +45,9 @@ def conf(spark: SparkSession) -> Iterator[RuntimeConfig]:
 
 @pytest.mark.long
 def test_settings_of_the_session_are_defaults_once_it_is_registered(
-    kafka: KafkaCluster,
-    spark: SparkSession,
-    applications: Applications,
-    tmp_path: Path,
-    conf: RuntimeConfig,
+    spark_query: SparkQuery, spark: SparkSession, conf: RuntimeConfig
 ) -> None:
-    query = SparkQuery(kafka, spark, applications, tmp_path)
+    query = spark_query
     query.add_batch()
     settings = {
         f"{SESSION_PREFIX}kafka.bootstrap.servers": query.options.pop("kafka.bootstrap.servers"),
@@ -77,7 +72,6 @@ def test_settings_of_the_session_are_defaults_once_it_is_registered(
     eos_sink.register(spark)
     query.finish()
     query.assert_exactly_once()
-    query.close()
 
 
 def test_spark_takes_no_updates_to_a_source_in_python(
