@@ -25,7 +25,7 @@ from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import Rows, read_topic
 from integration.minispark import DONE
-from integration.query import PATIENCE_S, Process, Query, pause_at
+from integration.query import PATIENCE_S, Process, Query
 
 # Brokers take seconds to notice that one of them is gone, and more on a busy machine.
 SURVIVES_S = 110.0
@@ -138,9 +138,7 @@ class Site:
         """A process that has stopped here."""
         if self.crash is not None:
             query.run_killed_at(self.crash)
-        process = query.run(pause_at(self.point, self.batch, self.partition))
-        process.paused_at(self.point)
-        return process
+        return query.run_paused_at(self.point, self.batch, self.partition)
 
 
 SITES = {

@@ -325,9 +325,30 @@ class Query:
         process.killed_at(point)
         return process
 
+    def run_paused_at(self, point: FaultPoint, batch: int = 1, partition: int = 2) -> Process:
+        """The same, until it has stopped itself at `point`."""
+        process = self.run(pause_at(point, batch, partition))
+        process.paused_at(point)
+        return process
+
+    def refuses(self, zombie: Process, *kinds: type[Exception]) -> dict[str, Any]:
+        """Wake a process that has stopped itself: it ends with an error of one of these kinds, and
+        has written nothing to the log; what a user would see of the error."""
+        before = self.log()
+        zombie.wake()
+        error = zombie.stopped(*kinds)
+        assert self.log() == before, "it wrote to the log"
+        return error
+
     def call(self, call: str, reports: Path, *arms: Arm) -> Process:
         """`commit` or `abort` of the committer in a separate process."""
         return self._start(arm=arms, reports=str(reports), call=call)
+
+    def call_paused_at(self, call: str, reports: Path, point: FaultPoint) -> Process:
+        """The same, until it has stopped itself at `point`."""
+        process = self.call(call, reports, pause_at(point, -1, -1))
+        process.paused_at(point)
+        return process
 
     def finish(self, most: int = 3) -> Process:
         """Start the query again until it comes to its end; its last process."""

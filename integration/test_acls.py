@@ -30,7 +30,7 @@ from eos_sink_lab.testing.faults import FaultPoint
 from integration.minispark import TaskBrokeOffError
 from integration.operator_commands import WAITING, Operator, run_command
 from integration.own_kafka import start_own_kafka
-from integration.query import Query, pause_at
+from integration.query import Query
 from integration.secured_query import ANNS_WORD, SecuredQuery, commands, documented
 from tests.snippets import ROOT, snippets_of
 
@@ -199,8 +199,7 @@ def test_a_permission_lost_during_a_batch_is_named_and_no_row_is_lost(
 ) -> None:
     query = start()
     partition = {"planner": -1, "task": 1}.get(point.value.split(".", maxsplit=1)[0], 2)
-    process = query.run(pause_at(point, 1, partition))
-    process.paused_at(point)
+    process = query.run_paused_at(point, partition=partition)
     query.revoke(query.need(number))
     process.wake()
     error = process.stopped(ClusterError)
@@ -216,8 +215,7 @@ def test_a_witness_that_may_not_be_read_is_no_doubt(start: Start) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
     point = FaultPoint.PLANNER_WITNESS_BEFORE
-    process = query.run(pause_at(point, batch=1))
-    process.paused_at(point)
+    process = query.run_paused_at(point, partition=-1)
     query.revoke(query.need(READ))
     process.wake()
     error = process.stopped(ClusterError, OperatorNeededError)

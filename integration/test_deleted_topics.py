@@ -18,7 +18,7 @@ from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.checker import assert_each_once, read_topic
-from integration.query import Query, pause_at
+from integration.query import Query
 
 GIVES_UP_MS = 2_000
 
@@ -92,8 +92,7 @@ def test_a_query_whose_topic_is_deleted_stops_and_names_it(
 ) -> None:
     query._given["kafka.topic.metadata.propagation.max.ms"] = str(GIVES_UP_MS)
     partition = -1 if point.value.startswith("planner") else 0
-    process = query.run(pause_at(point, 1, partition))
-    process.paused_at(point)
+    process = query.run_paused_at(point, partition=partition)
     delete_topic(kafka, query.topic)
     process.wake()
     assert query.topic in process.stopped(ClusterError, ProduceFailedError)["text"]

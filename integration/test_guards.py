@@ -24,7 +24,7 @@ from eos_sink.protocol.values import Place, Position
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.checker import read_topic
-from integration.query import PARTITIONS, PATIENCE_S, TRANSACTION_MS, Query, pause_at
+from integration.query import PARTITIONS, PATIENCE_S, TRANSACTION_MS, Query
 
 KEYS = [b"key-%d" % number for number in range(20)]
 
@@ -57,8 +57,7 @@ def test_keys_land_where_java_clients_put_them(query: Query, kafka: KafkaCluster
 
 def test_a_batch_is_not_decided_when_an_id_was_taken_while_it_was_written(query: Query) -> None:
     """Decided, it would have to be repaired; undecided it is simply repeated."""
-    writing = query.run(pause_at(FaultPoint.TASK_FLUSH_AFTER, batch=1, partition=2))
-    writing.paused_at(FaultPoint.TASK_FLUSH_AFTER)
+    writing = query.run_paused_at(FaultPoint.TASK_FLUSH_AFTER)
     query.take_id(1 - query.slot(), 1)
     writing.wake()
     writing.stopped(CommitFailedError)

@@ -41,7 +41,6 @@ from integration.query import (
     Process,
     Query,
     kill_at,
-    pause_at,
     rows_of,
 )
 from integration.secured_query import SecuredQuery
@@ -172,13 +171,9 @@ UNDECIDED = [
 @VERSIONS
 @pytest.mark.parametrize("point", UNDECIDED)
 def test_a_stale_driver_makes_nothing_visible(inline: Query, point: FaultPoint) -> None:
-    stale = inline.run(pause_at(point, batch=1, partition=2))
-    stale.paused_at(point)
+    stale = inline.run_paused_at(point)
     inline.finish()
-    before = inline.log()
-    stale.wake()
-    stale.stopped(SupersededError)
-    assert inline.log() == before
+    inline.refuses(stale, SupersededError)
     inline.check()
 
 
@@ -186,8 +181,7 @@ def test_a_stale_driver_makes_nothing_visible(inline: Query, point: FaultPoint) 
 def test_a_commit_that_wakes_up_after_its_abort_makes_nothing_visible(
     inline: Query, point: FaultPoint
 ) -> None:
-    interrupted = inline.run(pause_at(point, batch=1, partition=2))
-    interrupted.paused_at(point)
+    interrupted = inline.run_paused_at(point)
     inline.call("abort", interrupted.reports(1)).finished()
     inline.check(batches=1)
     interrupted.wake()
@@ -590,8 +584,7 @@ def test_a_permission_lost_during_a_batch_is_named(secured: KafkaCluster, tmp_pa
         if inline:
             query.inline()
         with contextlib.closing(query):
-            process = query.run(pause_at(point, 1, 2))
-            process.paused_at(point)
+            process = query.run_paused_at(point)
             write = query.need(0)
             query.revoke(write)
             process.wake()

@@ -34,7 +34,7 @@ from eos_sink_lab.testing.topic_scan import Offsets, Source
 from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.own_kafka import start_own_kafka
-from integration.query import PATIENCE_S, Query, pause_at
+from integration.query import PATIENCE_S, Query
 
 EXPIRY_MS = 1_500
 STEP_MS = 6_000
@@ -83,8 +83,7 @@ def test_a_commit_whose_answer_comes_late_is_sent_once(
     linked: KafkaCluster, query_on: Callable[..., Query]
 ) -> None:
     query = query_on(linked)
-    process = query.run(pause_at(FaultPoint.COMMITTER_WRITE_BEFORE, batch=1, partition=2))
-    process.paused_at(FaultPoint.COMMITTER_WRITE_BEFORE)
+    process = query.run_paused_at(FaultPoint.COMMITTER_WRITE_BEFORE)
     link = linked.nodes[0].link
     link.cut(answers_only=True)
     process.wake()
@@ -101,8 +100,7 @@ def test_a_commit_without_an_answer_is_read_back_and_never_aborted_blindly(
     linked: KafkaCluster, query_on: Callable[..., Query]
 ) -> None:
     query = query_on(linked, eos_step_timeout_ms=str(STEP_MS))
-    process = query.run(pause_at(FaultPoint.COMMITTER_WRITE_BEFORE, batch=1, partition=2))
-    process.paused_at(FaultPoint.COMMITTER_WRITE_BEFORE)
+    process = query.run_paused_at(FaultPoint.COMMITTER_WRITE_BEFORE)
     link = linked.nodes[0].link
     link.cut(answers_only=True)
     process.wake()
@@ -126,8 +124,7 @@ def test_a_record_that_is_too_large_is_a_rejected_message(
 
 
 def test_a_task_whose_id_is_taken_has_a_failed_transaction(query: Query) -> None:
-    process = query.run(pause_at(FaultPoint.TASK_FLUSH_BEFORE, batch=1, partition=1))
-    process.paused_at(FaultPoint.TASK_FLUSH_BEFORE)
+    process = query.run_paused_at(FaultPoint.TASK_FLUSH_BEFORE, partition=1)
     query.take_id(1 - query.slot(), 1)
     process.wake()
     error = process.stopped(ProduceFailedError)
@@ -138,8 +135,7 @@ def test_a_task_whose_id_is_taken_has_a_failed_transaction(query: Query) -> None
 
 
 def test_a_batch_that_is_voted_down_is_a_failed_commit(query: Query) -> None:
-    process = query.run(pause_at(FaultPoint.COMMITTER_VOTE_BEFORE, batch=1, partition=2))
-    process.paused_at(FaultPoint.COMMITTER_VOTE_BEFORE)
+    process = query.run_paused_at(FaultPoint.COMMITTER_VOTE_BEFORE)
     # The log cannot be read here: it ends in the open transaction of this decision.
     query.take_id(slot=1, partition=0)
     process.wake()
@@ -155,8 +151,7 @@ def test_a_producer_that_the_broker_has_forgotten_starts_again_and_the_query_con
 ) -> None:
     """The driver keeps its producer between batches, here for longer than its id lives."""
     query = query_on(forgetful)
-    process = query.run(pause_at(FaultPoint.TASK_INIT_BEFORE, batch=1, partition=0))
-    process.paused_at(FaultPoint.TASK_INIT_BEFORE)
+    process = query.run_paused_at(FaultPoint.TASK_INIT_BEFORE, partition=0)
     wait_forgotten(query, query.options.names.driver)
     process.wake()
     process.finished()
@@ -199,8 +194,7 @@ def test_the_transaction_version_changes_under_a_prepared_batch(
     admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
     try:
         set_transaction_version(admin, before)
-        process = query.run(pause_at(FaultPoint.COMMITTER_VOTE_BEFORE, batch=1, partition=2))
-        process.paused_at(FaultPoint.COMMITTER_VOTE_BEFORE)
+        process = query.run_paused_at(FaultPoint.COMMITTER_VOTE_BEFORE)
         set_transaction_version(admin, after)
         process.wake()
         if not process.ends_within(PATIENCE_S) or process.end:

@@ -12,7 +12,7 @@ import pytest
 from eos_sink.errors import OperatorNeededError
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
-from integration.query import PARTITIONS, VERSIONS, Process, Query, pause_at
+from integration.query import PARTITIONS, VERSIONS, Query
 
 
 @pytest.fixture
@@ -73,18 +73,12 @@ def test_another_log_by_mistake_stops_the_query_and_the_right_one_goes_on(
     query.check()
 
 
-def pause(query: Query, point: FaultPoint, batch: int) -> Process:
-    process = query.run(pause_at(point, batch, partition=2))
-    process.paused_at(point)
-    return process
-
-
 @pytest.mark.long
 def test_a_log_that_is_deleted_under_a_running_query_takes_no_decision(
     query: Query, kafka: KafkaCluster
 ) -> None:
     # Before it opens the log: a record that is on its way would wait half a minute for its topic.
-    process = pause(query, FaultPoint.COMMITTER_OPEN_BEFORE, batch=0)
+    process = query.run_paused_at(FaultPoint.COMMITTER_OPEN_BEFORE, batch=0)
     query.delete_log()
     process.wake()
     assert "seq 1" in process.stopped(OperatorNeededError)["text"]
@@ -98,7 +92,7 @@ def test_a_log_that_is_made_again_under_a_running_query_is_noticed(
     query: Query, kafka: KafkaCluster
 ) -> None:
     """The decision was on its way to the old topic, so that nothing is decided in the new one."""
-    process = pause(query, FaultPoint.COMMITTER_VOTE_BEFORE, batch=1)
+    process = query.run_paused_at(FaultPoint.COMMITTER_VOTE_BEFORE, batch=1)
     query.delete_log()
     assert query.log().seq == 0
     process.wake()

@@ -21,7 +21,7 @@ from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.topic_scan import Offsets, Source
 from integration.operator_commands import run_command
-from integration.query import PARTITIONS, PATIENCE_S, ROWS, Query, pause_at
+from integration.query import PARTITIONS, PATIENCE_S, ROWS, Query
 from tests.imported import FOR_ROWS, imported
 from tests.namespaces import IN_ANOTHER_NAMESPACE, has_namespaces
 from tests.snippets import ROOT, snippets_of
@@ -150,8 +150,7 @@ def test_a_sidecar_in_another_pid_namespace_does_not_take_a_live_driver_for_dead
     on_call: OnCall,
 ) -> None:
     query = on_call.query
-    live = query.run(pause_at(FaultPoint.TASK_PREPARED_AFTER, batch=1, partition=2))
-    live.paused_at(FaultPoint.TASK_PREPARED_AFTER)
+    live = query.run_paused_at(FaultPoint.TASK_PREPARED_AFTER)
     program = [*IN_ANOTHER_NAMESPACE, sys.executable, "-m", "eos_sink"]
     first = on_call.id(1, 0)
 

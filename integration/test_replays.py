@@ -19,7 +19,6 @@ from integration.query import (
     VERSIONS,
     Query,
     flat,
-    pause_at,
     rows_of,
     spread_over,
 )
@@ -46,8 +45,7 @@ def test_only_the_lost_partition_of_a_decided_batch_is_written_again(query: Quer
 
 
 def test_a_partition_is_lost_between_the_decision_and_its_commit(query: Query) -> None:
-    process = query.run(pause_at(FaultPoint.COMMITTER_SETTLE_BEFORE, batch=1, partition=2))
-    process.paused_at(FaultPoint.COMMITTER_SETTLE_BEFORE)
+    process = query.run_paused_at(FaultPoint.COMMITTER_SETTLE_BEFORE)
     query.take_id(query.slot(), 2)
     process.wake()
     assert process.stopped(UnfinishedError)["data"] == {"batch": 1, "partitions": [2]}

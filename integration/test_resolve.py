@@ -17,7 +17,7 @@ from eos_sink.errors import OperatorNeededError, SupersededError
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.operator_commands import RAN, REFUSED, WAITING, Operator, run_command
-from integration.query import PARTITIONS, ROWS, VERSIONS, Process, Query, pause_at, rows_of
+from integration.query import PARTITIONS, ROWS, VERSIONS, Query, rows_of
 from tests.snippets import ROOT, snippets_of
 
 
@@ -256,7 +256,7 @@ def query_ids(query: Query) -> list[str]:
 def test_a_run_that_is_alive_is_noticed_and_refused_from_then_on(
     query: Query, operator: Operator, point: FaultPoint
 ) -> None:
-    live = pause(query, point)
+    live = query.run_paused_at(point, batch=0)
     assert operator.sees()["run"]["alive_here"] is True
     assert f"process {live.pid} on" in operator.is_refused("forget", "--yes")
     operator.chooses("forget")
@@ -271,8 +271,7 @@ def test_from_another_machine_a_run_is_noticed_by_its_group_member(
     kafka: KafkaCluster, query: Query, operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever is chosen; once its session has ended, it may be chosen."""
-    live = query.run(pause_at(FaultPoint.COMMITTER_SETTLE_AFTER, batch=1, partition=2))
-    live.paused_at(FaultPoint.COMMITTER_SETTLE_AFTER)
+    live = query.run_paused_at(FaultPoint.COMMITTER_SETTLE_AFTER)
     query.take_all_ids()
     kafka.delete_records(query.topic)
     monkeypatch.setattr(socket, "gethostname", lambda: "elsewhere")
@@ -292,12 +291,6 @@ def test_from_another_machine_a_run_is_noticed_by_its_group_member(
     assert "--visible is carried out" in operator.types("--visible", "--yes")
     assert query.finish().written(1) == []
     later_batches(query)
-
-
-def pause(query: Query, point: FaultPoint = FaultPoint.COMMITTER_VOTE_AFTER) -> Process:
-    process = query.run(pause_at(point, batch=0, partition=2))
-    process.paused_at(point)
-    return process
 
 
 def test_a_query_is_found_by_what_it_is_called(query: Query, operator: Operator) -> None:
@@ -347,7 +340,7 @@ def test_the_example_of_the_page_goes_on(kafka: KafkaCluster, query: Query) -> N
 @pytest.mark.long
 def test_two_queries_under_one_identity_are_named(query: Query) -> None:
     query._given["checkpointLocation"] = "s3a://KEY:SECRET@bucket/one"
-    older = pause(query)
+    older = query.run_paused_at(FaultPoint.COMMITTER_VOTE_AFTER, batch=0)
     query._given["checkpointLocation"] = "s3a://KEY:SECRET@bucket/two"
     newer = query.run()
     newer.finished()

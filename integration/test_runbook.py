@@ -13,7 +13,7 @@ from eos_sink.errors import OperatorNeededError, SupersededError, UnfinishedErro
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.operator_commands import run_command
-from integration.query import Query, pause_at
+from integration.query import Query
 from tests.snippets import ROOT, snippets_of
 
 PAGE = ROOT / "docs" / "runbook.md"
@@ -87,8 +87,7 @@ def test_readers_that_are_stuck_go_on_when_the_query_starts(on_call: OnCall) -> 
 @pytest.mark.long
 def test_what_is_lost_is_explained_and_written_again(on_call: OnCall) -> None:
     query = on_call.query("orders")
-    process = query.run(pause_at(FaultPoint.COMMITTER_SETTLE_BEFORE, batch=1, partition=2))
-    process.paused_at(FaultPoint.COMMITTER_SETTLE_BEFORE)
+    process = query.run_paused_at(FaultPoint.COMMITTER_SETTLE_BEFORE)
     query.take_id(query.slot(), 2)
     process.wake()
     text = process.stopped(UnfinishedError)["text"]
@@ -121,8 +120,7 @@ def test_doubt_is_shown_with_what_can_be_chosen(on_call: OnCall) -> None:
 @pytest.mark.long
 def test_a_run_that_is_fenced_says_by_whom(on_call: OnCall) -> None:
     query = on_call.query("clicks")
-    stale = query.run(pause_at(FaultPoint.COMMITTER_WRITE_BEFORE, batch=1, partition=2))
-    stale.paused_at(FaultPoint.COMMITTER_WRITE_BEFORE)
+    stale = query.run_paused_at(FaultPoint.COMMITTER_WRITE_BEFORE)
     query.finish()
     stale.wake()
     text = stale.stopped(SupersededError)["text"]
