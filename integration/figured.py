@@ -5,17 +5,15 @@ from __future__ import annotations
 import itertools
 import uuid
 
-from eos_sink.decision_log import DecisionRegister
 from eos_sink.identity import Origin
-from eos_sink.kafka.deadline import Deadline
 from eos_sink.metrics.stats import Stats
 from eos_sink.protocol import model
 from eos_sink.protocol.model import Plan, TaskReport
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.in_process import Run, new_topic
+from integration.query_state import read_log
 
-_LONG_S = 90.0
 _PIDS = itertools.count(1)
 
 
@@ -64,11 +62,7 @@ class Figured(Run):
         self.next = number + 1
 
     def stats(self) -> Stats:
-        register = DecisionRegister(self.kafka, self.options.names)
-        try:
-            return register.read(Deadline(_LONG_S)).record.stats
-        finally:
-            register.close()
+        return read_log(self.kafka, self.options.names).record.stats
 
     def visible(self) -> int:
         return len(read_topic(self.cluster.bootstrap_servers, self.topic))

@@ -35,6 +35,7 @@ from eos_sink_lab.testing.faults import (
     read_timeline,
 )
 from eos_sink_lab.testing.process_tree import wait_stopped
+from eos_sink_lab.testing.waiting import wait_until
 from integration import minispark, reading_spark
 from integration.checker import Rows, assert_each_once, read_topic
 from integration.minispark import (
@@ -47,6 +48,7 @@ from integration.minispark import (
     arrow,
     sink_options,
 )
+from integration.query_state import take_id
 
 VERSIONS = pytest.mark.kafka("4.3.0", "3.9.1")
 """Tests of what the versions of Kafka answer differently."""
@@ -468,10 +470,7 @@ class Query:
         return decision.slot
 
     def take_id(self, slot: int, partition: int) -> None:
-        """What a late attempt of a task does first: it inits the id, which aborts what is open."""
-        producer = self.kafka.producer(self.options.names.task(slot, partition), TRANSACTION_MS)
-        producer.init(Deadline(PATIENCE_S))
-        producer.close()
+        take_id(self.kafka, self.options.names, slot, partition)
 
     def take_all_ids(self) -> None:
         for partition in range(PARTITIONS):
@@ -482,9 +481,11 @@ class Query:
         admin = AdminClient({"bootstrap.servers": self._cluster.bootstrap_servers})
         topic = self.options.log_topic
         admin.delete_topics([topic])[topic].result(30)
-        deadline = Deadline(30)
-        while topic in admin.list_topics(timeout=30).topics:
-            assert not deadline.passed
+        wait_until(
+            lambda: topic not in admin.list_topics(timeout=30).topics,
+            Deadline(30),
+            f"{topic} is gone",
+        )
 
     def visible(self) -> Rows:
         """All that a reader sees, once none is held up."""

@@ -28,6 +28,7 @@ from eos_sink.spark.writers import BatchWriter
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.operator_commands import run_command
+from integration.query_state import take_id
 
 SCHEMA = StructType([StructField("value", StringType())])
 INLINED = "65536"
@@ -136,9 +137,7 @@ class Sessions:
         """What a late attempt of a task, or a timeout, does: it ends what is open."""
         kafka = ConfluentKafka(self.all[0].options.cluster)
         for partition in partitions:
-            producer = kafka.producer(self.names.task(slot, partition), 60_000)
-            producer.init(Deadline(PATIENCE_S))
-            producer.close()
+            take_id(kafka, self.names, slot, partition)
         kafka.close()
 
     def open(self) -> list[str]:

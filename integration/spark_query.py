@@ -13,7 +13,6 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from eos_sink.decision_log import DecisionRegister
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_batch_options, parse_options
@@ -22,8 +21,10 @@ from eos_sink.sink_options import SinkOptions
 from eos_sink.spark import foreach_batch
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import Action, FaultPoint
+from eos_sink_lab.testing.waiting import wait_until
 from integration import spark_program
 from integration.checker import Rows, read_topic
+from integration.query_state import read_log, take_id
 from integration.spark_apps import PATIENCE_S, Application, Applications, Run
 from integration.spark_program import FUNCTION, SOURCE
 
@@ -175,12 +176,13 @@ class SparkQuery:
 
     def wait_decided(self, batch: int) -> None:
         """Until the decision log has the batch and no reader is held up by it."""
-        deadline = Deadline(PATIENCE_S)
-        register = DecisionRegister(self.clients(), self.sink.names)
-        while (found := register.read(deadline).decision) is None or found.batch.batch < batch:
-            assert not deadline.passed, f"batch {batch} is not decided"
-            time.sleep(_LOOK_AGAIN_S)
-        register.close()
+        clients, names, deadline = self.clients(), self.sink.names, Deadline(PATIENCE_S)
+
+        def is_decided() -> bool:
+            found = read_log(clients, names, deadline.left).decision
+            return found is not None and found.batch.batch >= batch
+
+        wait_until(is_decided, deadline, f"batch {batch} is decided")
         self.assert_nothing_held_up()
 
     def wait_fired(self, point: FaultPoint, run: Run) -> int:
@@ -201,10 +203,7 @@ class SparkQuery:
             time.sleep(_LOOK_AGAIN_S)
 
     def take_id(self, slot: int, partition: int) -> None:
-        """What a late attempt of a task does: init the id, which aborts what is open under it."""
-        producer = self.clients().producer(self.sink.names.task(slot, partition), 60_000)
-        producer.init(Deadline(PATIENCE_S))
-        producer.close()
+        take_id(self.clients(), self.sink.names, slot, partition)
 
     @property
     def sink(self) -> SinkOptions:
@@ -218,9 +217,7 @@ class SparkQuery:
 
     def decision(self) -> Decision:
         """The latest one, which another planner process of the session may have repeated."""
-        register = DecisionRegister(self.clients(), self.sink.names)
-        found = register.read(Deadline(PATIENCE_S)).decision
-        register.close()
+        found = read_log(self.clients(), self.sink.names, PATIENCE_S).decision
         assert found is not None
         return found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -29,6 +28,7 @@ from eos_sink.options import parse_options
 from eos_sink.protocol.values import ProduceFailed, ProducerFenced
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.topic_scan import Offsets, Source
+from eos_sink_lab.testing.waiting import wait_until
 from tests.contract.admin import AdminContract, TopicScanContract
 from tests.contract.harness import SESSION_MS, Record, Task
 from tests.contract.members import MemberContract
@@ -143,23 +143,26 @@ class KafkaHarness:
         return name
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
-        deadline, servers = self.deadline(), self._cluster.bootstrap_servers
-        while Offsets(Source(servers, topic)).find_high()[partition] < before:
-            assert not deadline.passed, f"{topic} does not reach {before}: a marker is missing"
+        offsets = Offsets(Source(self._cluster.bootstrap_servers, topic))
+        wait_until(
+            lambda: offsets.find_high()[partition] >= before,
+            self.deadline(),
+            f"{topic} reaches {before}, with all markers",
+        )
         self._admin.delete_records({AdminPartition(topic, partition): before})
 
     def compact(self, topic: str) -> None:
         producer = Producer({"bootstrap.servers": self._cluster.bootstrap_servers})
-        place, deadline = TopicPartition(topic, 0, 0), self.deadline(_CLEANED_S)
-        while True:
+        place = TopicPartition(topic, 0, 0)
+
+        def is_cleaned() -> bool:
             # The segment that is being written is not cleaned: later records close it.
             for key in (b"k", b"other"):
                 producer.produce(topic, b"v", key=key, partition=0)
                 producer.flush(10)
-            if _first_offset(self._cluster, place) > 0:
-                return
-            assert not deadline.passed, f"{topic} is not cleaned"
-            time.sleep(0.5)
+            return _first_offset(self._cluster, place) > 0
+
+        wait_until(is_cleaned, self.deadline(_CLEANED_S), f"{topic} is cleaned")
 
     def read_committed(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
         return [(record.key, record.value) for record in self.read_records(topic)]
@@ -203,17 +206,21 @@ class KafkaHarness:
         return member
 
     def expire_session(self, group: str) -> None:
-        deadline = self.deadline()
-        while self._admin.describe_groups([group])[group]["members"]:
-            assert not deadline.passed, f"{group} still has a member"
+        wait_until(
+            lambda: not self._admin.describe_groups([group])[group]["members"],
+            self.deadline(),
+            f"{group} has no member",
+        )
 
     def deadline(self, seconds: float = 30) -> Deadline:
         return Deadline(seconds)
 
     def _await_markers(self) -> None:
-        deadline = self.deadline()
-        while any(self._admin.list_transactions(state_filters=ENDING).values()):
-            assert not deadline.passed, "markers are still on their way"
+        wait_until(
+            lambda: not any(self._admin.list_transactions(state_filters=ENDING).values()),
+            self.deadline(),
+            "all markers are written",
+        )
 
 
 def _first_offset(cluster: KafkaCluster, place: TopicPartition) -> int:

@@ -15,13 +15,13 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from eos_sink.decision_log import DecisionRegister
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_batch_options
 from eos_sink.sink_options import SinkOptions
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import Action, FaultPoint
+from integration.query_state import read_log
 from integration.spark_apps import Applications
 from integration.spark_query import PARTITIONS, TASKS, SparkQuery
 from integration.whole_batches import BatchReader
@@ -40,10 +40,8 @@ def query(spark_query: SparkQuery) -> SparkQuery:
 
 def assert_inlined(sink: SinkOptions, tasks: int) -> None:
     """The driver has written the latest batch."""
-    kafka = ConfluentKafka(sink.cluster)
-    register = DecisionRegister(kafka, sink.names)
-    with contextlib.closing(kafka), contextlib.closing(register):
-        decision = register.read(Deadline(PATIENCE_S)).decision
+    with contextlib.closing(ConfluentKafka(sink.cluster)) as kafka:
+        decision = read_log(kafka, sink.names).decision
     assert decision is not None
     assert decision.prepared == ()
     assert len(decision.inlined) == tasks

@@ -172,12 +172,12 @@ def test_a_query_that_starts_after_its_ids_expired_knows_its_batch_by_the_witnes
 def wait_forgotten(query: Query, transactional_id: str) -> None:
     deadline = Deadline(PATIENCE_S)
     control = query.kafka.control()
-    while True:
+
+    def is_forgotten() -> bool:
         state = control.describe([transactional_id], deadline)[transactional_id]
-        if state.status is TransactionStatus.MISSING:
-            return
-        assert not deadline.passed, f"{transactional_id} is still known: {state}"
-        time.sleep(0.05)
+        return state.status is TransactionStatus.MISSING
+
+    wait_until(is_forgotten, deadline, f"{transactional_id} is forgotten")
 
 
 # KIP-447, KIP-890
@@ -233,10 +233,11 @@ def set_transaction_version(admin: KafkaAdminClient, version: int) -> None:
     way = UpdateFeatureType.UPGRADE if version > now else UpdateFeatureType.SAFE_DOWNGRADE
     answer = admin.update_features({"transaction.version": (way, version)})
     assert answer == {"transaction.version": "OK"}, answer
-    deadline = Deadline(PATIENCE_S)
-    while transaction_version(admin) != version:
-        assert not deadline.passed, f"transaction.version is {transaction_version(admin)}"
-        time.sleep(0.02)
+    wait_until(
+        lambda: transaction_version(admin) == version,
+        Deadline(PATIENCE_S),
+        f"transaction.version is {version}",
+    )
 
 
 def transaction_version(admin: KafkaAdminClient) -> int:

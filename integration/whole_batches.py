@@ -93,9 +93,7 @@ class BatchReader:
 
     def wait_seen(self, batch: int, deadline: Deadline) -> None:
         """Until a row of a batch from this one on was seen."""
-        while self.latest < batch:
-            assert not deadline.passed, f"nothing of batch {batch} is visible"
-            time.sleep(_LOOK_AGAIN_S)
+        wait_until(lambda: self.latest >= batch, deadline, f"a row of batch {batch} is visible")
 
     def catch_up(self, deadline: Deadline) -> None:
         """Until it has read what readers get now: up to the last stable offsets."""

@@ -1,0 +1,25 @@
+"""What is in Kafka of a query, and what a late attempt of one of its tasks does to it."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from eos_sink.decision_log import DecisionRegister, Entry
+from eos_sink.identity import QueryNames
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
+
+_PATIENCE_S = 90.0
+
+
+def read_log(kafka: ConfluentKafka, names: QueryNames, seconds: float = _PATIENCE_S) -> Entry:
+    """The latest record of the decision log, once no open transaction holds it back."""
+    with closing(DecisionRegister(kafka, names)) as register:
+        return register.read(Deadline(seconds))
+
+
+def take_id(kafka: ConfluentKafka, names: QueryNames, slot: int, partition: int) -> None:
+    """What a late attempt of a task does first: it inits the id, which aborts what is open."""
+    producer = kafka.producer(names.task(slot, partition), 60_000)
+    producer.init(Deadline(_PATIENCE_S))
+    producer.close()
