@@ -285,8 +285,7 @@ def plain(kafka: KafkaCluster, admin: KafkaAdminClient) -> Iterator[KafkaHarness
     harness.close()
 
 
-class TestProducer(ProducerContract):
-    pass
+TestProducer = ProducerContract
 
 
 @pytest.mark.kafka("4.3.0")
@@ -332,8 +331,7 @@ class TestPlainRows(RowsContract):
         return plain
 
 
-class TestControl(ControlContract):
-    pass
+TestControl = ControlContract
 
 
 @pytest.mark.long
@@ -341,8 +339,9 @@ class TestStandstill(StandstillContract):
     pass
 
 
-class TestMember(MemberContract):
-    pass
+TestMember = MemberContract
+TestLog = LogContract
+TestVisibility = VisibilityContract
 
 
 class TestSource(SourceContract):
@@ -364,26 +363,14 @@ class TestSource(SourceContract):
         assert not harness.kafka().group_members(group, harness.deadline())
 
 
-class TestLog(LogContract):
-    pass
-
-
-class TestVisibility(VisibilityContract):
-    pass
-
-
 @pytest.mark.kafka("4.3.0")
 @pytest.mark.long
 class TestCompaction(CompactionContract):
     pass
 
 
-class TestMarkers(MarkerContract):
-    pass
-
-
-class TestTopicScan(TopicScanContract):
-    pass
+TestMarkers = MarkerContract
+TestTopicScan = TopicScanContract
 
 
 @pytest.mark.kafka("4.3.0")
@@ -397,5 +384,4 @@ class TestAdminOfAnOlderBroker(AdminContract):
     pass
 
 
-class TestTopic(TopicContract):
-    pass
+TestTopic = TopicContract

@@ -102,53 +102,16 @@ def harness() -> FakeHarness:
     return FakeHarness()
 
 
-class TestProducer(ProducerContract):
-    pass
-
-
-class TestRows(RowsContract):
-    pass
-
-
-class TestControl(ControlContract):
-    pass
-
-
-class TestStandstill(StandstillContract):
-    pass
-
-
-class TestMember(MemberContract):
-    pass
-
-
-class TestSource(SourceContract):
-    pass
-
-
-class TestLog(LogContract):
-    pass
-
-
-class TestVisibility(VisibilityContract):
-    pass
-
-
-class TestCompaction(CompactionContract):
-    pass
-
-
-class TestMarkers(MarkerContract):
-    pass
-
-
-class TestAdmin(AdminContract):
-    pass
-
-
-class TestTopicScan(TopicScanContract):
-    pass
-
-
-class TestTopic(TopicContract):
-    pass
+TestProducer = ProducerContract
+TestRows = RowsContract
+TestControl = ControlContract
+TestStandstill = StandstillContract
+TestMember = MemberContract
+TestSource = SourceContract
+TestLog = LogContract
+TestVisibility = VisibilityContract
+TestCompaction = CompactionContract
+TestMarkers = MarkerContract
+TestAdmin = AdminContract
+TestTopicScan = TopicScanContract
+TestTopic = TopicContract
