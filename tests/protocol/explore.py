@@ -12,7 +12,7 @@ import pytest
 from eos_sink.errors import OperatorNeededError, SupersededError
 from tests.protocol.actor import Actor
 from tests.protocol.checkpoint import AnotherRun
-from tests.protocol.scene import Fault, Gate, Scene, Strike, is_felt, time_of
+from tests.protocol.scene import KILLS, Fault, Gate, Scene, Strike, is_felt, time_of
 from tests.protocol.spark import FAILURES, Session, SessionDied
 from tests.protocol.world import Batch, World, options
 
@@ -126,10 +126,33 @@ class Story:
                 self.obey(self.world, error)
 
 
-def places(fault: Fault, gates: Sequence[Gate], step: int) -> list[int]:
-    """Every `step`th gate at which the fault is felt; the first one depends on the fault."""
+def find_wrong(
+    fault: Fault,
+    gates: Sequence[Gate],
+    step: int,
+    play: Callable[[Strike], Story],
+    judge: Callable[[Story], list[str]] = lambda story: story.verdict,
+) -> dict[tuple[int, Gate], list[str]]:
+    """Play a story with a fault at every `step`th gate at which it is felt, the first of which
+    depends on the fault; return what went wrong, by gate.
+
+    Args:
+        gates: of the story without a fault.
+        judge: says what went wrong.
+    """
+    wrong = {}
     felt = [number for number, gate in enumerate(gates) if is_felt(fault, gate)]
-    return felt[FAULTS.index(fault) % step :: step]
+    for at in felt[FAULTS.index(fault) % step :: step]:
+        story = play(Strike(fault, at))
+        if found := judge(story):
+            wrong[at, story.gates[at]] = found
+    return wrong
+
+
+def with_excess(story: Story) -> list[str]:
+    """What went wrong, and what a single kill must not lead to."""
+    killed = any(strike.fault in KILLS for strike in story.strikes)
+    return story.verdict + (story.excess if killed else [])
 
 
 def play(batches: Sequence[Batch], *strikes: Strike, same_jvm: bool = False, **given: str) -> Story:

@@ -6,12 +6,13 @@ Around them is the same Spark: it runs a batch again, under its number, until it
 from __future__ import annotations
 
 import random
+from functools import partial
 
 import pytest
 
 from eos_sink.protocol.model import Numbering
 from tests.protocol.checkpoint import Checkpoint
-from tests.protocol.explore import BATCHES, FAULTS, SAMPLES, STEPS, Story, places
+from tests.protocol.explore import BATCHES, FAULTS, SAMPLES, STEPS, Story, find_wrong
 from tests.protocol.scene import Fault, Strike
 from tests.protocol.world import World, batch_options
 
@@ -46,12 +47,8 @@ def test_without_a_fault_every_row_is_visible_once_and_nothing_stops(numbering: 
 def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
     numbering: Numbering, fault: Fault, same_jvm: bool, step: int
 ) -> None:
-    wrong = {}
-    for at in places(fault, play(numbering).gates, step):
-        story = play(numbering, Strike(fault, at), same_jvm=same_jvm)
-        if story.verdict:
-            wrong[at, story.gates[at]] = story.verdict
-    assert wrong == {}
+    gates, playing = play(numbering).gates, partial(play, numbering, same_jvm=same_jvm)
+    assert find_wrong(fault, gates, step, playing) == {}
 
 
 @pytest.mark.parametrize("strikes", [3, pytest.param(5, marks=pytest.mark.long)])

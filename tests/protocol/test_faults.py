@@ -7,12 +7,13 @@ call; the first run of the query has about two hundred.
 from __future__ import annotations
 
 import random
+from functools import partial
 
 import pytest
 
 from tests.fakes.process import Moment
-from tests.protocol.explore import BATCHES, FAULTS, SAMPLES, STEPS, places, play
-from tests.protocol.scene import KILLS, ZOMBIES, Fault, Gate, Strike
+from tests.protocol.explore import BATCHES, FAULTS, SAMPLES, STEPS, find_wrong, play, with_excess
+from tests.protocol.scene import ZOMBIES, Fault, Gate, Strike
 
 # Each seed plays a third of the samples; `make test` has the first.
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))]
@@ -35,12 +36,8 @@ def test_without_a_fault_every_row_is_visible_once_and_nothing_stops() -> None:
 def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
     fault: Fault, same_jvm: bool, step: int
 ) -> None:
-    wrong = {}
-    for at in places(fault, play(BATCHES).gates, step):
-        story = play(BATCHES, Strike(fault, at), same_jvm=same_jvm)
-        if found := story.verdict + (story.excess if fault in KILLS else []):
-            wrong[at, story.gates[at]] = found
-    assert wrong == {}
+    gates, playing = play(BATCHES).gates, partial(play, BATCHES, same_jvm=same_jvm)
+    assert find_wrong(fault, gates, step, playing, with_excess) == {}
 
 
 @pytest.mark.parametrize("seed", SEEDS)

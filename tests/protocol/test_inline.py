@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import example, given
@@ -24,8 +25,8 @@ from eos_sink.protocol.values import Position
 from tests.fakes.process import At, Moment
 from tests.fakes.producer import FakeProducer
 from tests.protocol.driver import Driver
-from tests.protocol.explore import FAULTS, STEPS, Story, places, play
-from tests.protocol.scene import KILLS, Fault, Gate, Strike
+from tests.protocol.explore import FAULTS, STEPS, Story, find_wrong, play, with_excess
+from tests.protocol.scene import Fault, Gate, Strike
 from tests.protocol.world import TOPIC, Batch, World, late_attempt, log, open_ids, options
 
 INLINE = "65536"
@@ -288,12 +289,8 @@ BATCHES = [
 def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
     fault: Fault, same_jvm: bool, batches: list[Batch], step: int
 ) -> None:
-    wrong = {}
-    for at in places(fault, playing(batches).gates, step):
-        story = playing(batches, Strike(fault, at), same_jvm=same_jvm)
-        if found := story.verdict + (story.excess if fault in KILLS else []):
-            wrong[at, story.gates[at]] = found
-    assert wrong == {}
+    gates, stories = playing(batches).gates, partial(playing, batches, same_jvm=same_jvm)
+    assert find_wrong(fault, gates, step, stories, with_excess) == {}
 
 
 @pytest.mark.parametrize("step", STEPS)

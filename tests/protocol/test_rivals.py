@@ -160,28 +160,32 @@ def test_a_query_that_takes_anothers_place_says_so(
     assert "process 124 on host-a" in said
 
 
-@pytest.mark.parametrize("told", [True, False], ids=["told by the group", "not told yet"])
-def test_planner_processes_of_one_session_take_turns(
-    told: bool, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not told:
-        # A member hears of its successor from a heartbeat, seconds later.
+@pytest.fixture(params=[True, False], ids=["told by the group", "not told yet"])
+def heartbeat(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member hears of its successor from a heartbeat, which may come seconds later."""
+    if not request.param:
         monkeypatch.setattr(FakeMember, "state", lambda _: MemberState.CURRENT)
+
+
+def in_turns(world: World) -> tuple[Driver, Driver]:
+    """Two planner processes of one session, each of which has written a batch."""
+    one, two = named(world, 99, "/x", "7@1"), named(world, 123, "/x", "7@1")
+    one.run(0, [b"a"])
+    two.run(1, [b"b"])
+    return one, two
+
+
+@pytest.mark.usefixtures("heartbeat")
+def test_planner_processes_of_one_session_take_turns(world: World) -> None:
     one, two = named(world, 99, "/x", "7@1"), named(world, 123, "/x", "7@1")
     for batch, planner in enumerate((one, two, one, one, two)):
         planner.run(batch, [f"row {batch}".encode()])
     assert world.visible() == [f"row {batch}".encode() for batch in range(5)]
 
 
-@pytest.mark.parametrize("told", [True, False], ids=["told by the group", "not told yet"])
-def test_a_planner_process_that_takes_its_turn_again_checks_nothing_again(
-    told: bool, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not told:
-        monkeypatch.setattr(FakeMember, "state", lambda _: MemberState.CURRENT)
-    one, two = named(world, 99, "/x", "7@1"), named(world, 123, "/x", "7@1")
-    one.run(0, [b"a"])
-    two.run(1, [b"b"])
+@pytest.mark.usefixtures("heartbeat")
+def test_a_planner_process_that_takes_its_turn_again_checks_nothing_again(world: World) -> None:
+    one, _ = in_turns(world)
     calls = list[str]()
     one.plans.process.hook = lambda name, _: calls.append(name)
     one.run(2, [b"c"])
@@ -190,9 +194,7 @@ def test_a_planner_process_that_takes_its_turn_again_checks_nothing_again(
 
 
 def test_a_planner_whose_turn_has_failed_checks_again(world: World) -> None:
-    one, two = named(world, 99, "/x", "7@1"), named(world, 123, "/x", "7@1")
-    one.run(0, [b"a"])
-    two.run(1, [b"b"])
+    one, _ = in_turns(world)
 
     def fail() -> None:
         raise ClusterError("The brokers are away.", remedy="")
@@ -214,15 +216,11 @@ def hold_up_the_log(world: World, timeout_ms: int) -> None:
     stranger.produce(world.options.log_topic, b"", key=b"stranger", partition=0)
 
 
-@pytest.mark.parametrize("told", [True, False], ids=["told by the group", "not told yet"])
+@pytest.mark.usefixtures("heartbeat")
 def test_a_log_that_is_held_up_does_not_make_a_rival_of_a_planner_of_the_same_session(
-    told: bool, world: World, monkeypatch: pytest.MonkeyPatch
+    world: World,
 ) -> None:
-    if not told:
-        monkeypatch.setattr(FakeMember, "state", lambda _: MemberState.CURRENT)
-    one, two = named(world, 99, "/x", "7@1"), named(world, 123, "/x", "7@1")
-    one.run(0, [b"a"])
-    two.run(1, [b"b"])
+    one, _ = in_turns(world)
     hold_up_the_log(world, 30_000)
     one.run(2, [b"c"])
     assert world.visible() == [b"a", b"b", b"c"]
@@ -231,9 +229,7 @@ def test_a_log_that_is_held_up_does_not_make_a_rival_of_a_planner_of_the_same_se
 def test_a_planner_that_cannot_read_who_has_replaced_it_says_that_and_may_try_again(
     world: World,
 ) -> None:
-    one, two = named(world, 99, "/x", "7@1"), named(world, 123, "/x", "7@1")
-    one.run(0, [b"a"])
-    two.run(1, [b"b"])
+    one, _ = in_turns(world)
     hold_up_the_log(world, 600_000)
     with pytest.raises(OutcomeUnknownError) as error:
         one.planner.plan()
@@ -243,17 +239,12 @@ def test_a_planner_that_cannot_read_who_has_replaced_it_says_that_and_may_try_ag
     assert world.visible() == [b"a", b"b", b"c"]
 
 
-@pytest.mark.parametrize("told", [True, False], ids=["told by the group", "not told yet"])
+@pytest.mark.usefixtures("heartbeat")
 @pytest.mark.parametrize("checkpoint", ["/x", "/y"])
 def test_a_planner_that_was_kept_while_another_run_came_and_went_recovers(
-    told: bool,
-    checkpoint: str,
-    world: World,
-    monkeypatch: pytest.MonkeyPatch,
+    checkpoint: str, world: World
 ) -> None:
     """Spark keeps planner processes between the queries of a session."""
-    if not told:
-        monkeypatch.setattr(FakeMember, "state", lambda _: MemberState.CURRENT)
     child = subprocess.run(
         [sys.executable, "-c", "import os; print(os.getpid())"], check=True, capture_output=True
     )

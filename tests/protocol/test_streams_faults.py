@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from eos_sink.protocol.model import Numbering
 from eos_sink.sink_options import SinkOptions
 from tests.protocol.checkpoint import Checkpoint
-from tests.protocol.explore import FAULTS, SAMPLES, Act, Story, places
+from tests.protocol.explore import FAULTS, SAMPLES, Act, Story, find_wrong
 from tests.protocol.scene import Fault, Strike
 from tests.protocol.world import Batch, World, batch_options, options
 
@@ -78,12 +79,8 @@ def test_without_a_fault_every_row_is_visible_once_and_nothing_stops(
 def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
     numbering: Numbering, fault: Fault, acts: tuple[Act, ...]
 ) -> None:
-    wrong = {}
-    for at in places(fault, play(numbering, acts).gates, 1):
-        story = play(numbering, acts, Strike(fault, at))
-        if story.verdict:
-            wrong[at, story.gates[at]] = story.verdict
-    assert wrong == {}
+    gates, playing = play(numbering, acts).gates, partial(play, numbering, acts)
+    assert find_wrong(fault, gates, 1, playing) == {}
 
 
 @pytest.mark.parametrize("acts", ACTS.values(), ids=ACTS)
