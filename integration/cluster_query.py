@@ -9,13 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_options
@@ -26,6 +20,7 @@ from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import Rows, read_topic
 from integration.minispark import DONE
 from integration.query import PATIENCE_S, Process, Query
+from integration.topics import set_config
 
 # Brokers take seconds to notice that one of them is gone, and more on a busy machine.
 SURVIVES_S = 110.0
@@ -89,16 +84,7 @@ class ClusterQuery(Query):
 
     def require_copies(self, topic: str, copies: int) -> None:
         """Let a topic take records only while so many copies are in sync."""
-        name = ConfigResource(ResourceType.TOPIC, topic)
-        name.add_incremental_config(
-            ConfigEntry(
-                "min.insync.replicas",
-                str(copies),
-                incremental_operation=AlterConfigOpType.SET,
-            )
-        )
-        admin = AdminClient({"bootstrap.servers": self.cluster.direct_servers})
-        admin.incremental_alter_configs([name])[name].result(PATIENCE_S)
+        set_config(self.cluster.direct_servers, topic, "min.insync.replicas", str(copies))
 
     def wait_copies(self, topic: str, partition: int, copies: int) -> None:
         """Until so many copies of a partition are in sync."""

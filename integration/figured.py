@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import uuid
 
 from eos_sink.identity import Origin
 from eos_sink.metrics.stats import Stats
@@ -11,8 +10,9 @@ from eos_sink.protocol import model
 from eos_sink.protocol.model import Plan, TaskReport
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
-from integration.in_process import Run, new_topic
+from integration.in_process import Run
 from integration.query_state import read_log
+from integration.topics import new_topic, unique
 
 _PIDS = itertools.count(1)
 
@@ -32,8 +32,8 @@ class Figured(Run):
         options = {
             "topic": self.topic,
             "eos.id": self.topic,
-            "eos.log.topic": log or f"log-{uuid.uuid4().hex[:8]}",
-            "eos.transactional.id.prefix": prefix or f"p-{uuid.uuid4().hex[:8]}-",
+            "eos.log.topic": log or unique("log"),
+            "eos.transactional.id.prefix": prefix or f"{unique('p')}-",
             "eos.transaction.timeout.ms": "120000",
         }
         super().__init__(cluster, options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from eos_sink.protocol import model
 from eos_sink.protocol.model import BatchId, Plan, TaskReport
 from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster
+from integration.topics import unique
 
 
 class Run:
@@ -34,7 +34,7 @@ class Run:
         self.options = parse_options(
             {
                 "kafka.bootstrap.servers": cluster.bootstrap_servers,
-                "eos.id": f"q-{uuid.uuid4().hex[:8]}",
+                "eos.id": unique("q"),
                 "eos.transaction.timeout.ms": "60000",
                 "eos.inline.bytes": "0",
                 **options,
@@ -91,11 +91,3 @@ class Run:
     def close(self) -> None:
         for each in self._closing:
             each.close()
-
-
-def new_topic(cluster: KafkaCluster, name: str, partitions: int = 3, **config: object) -> str:
-    """A topic with a unique name; `config` with `_` for `.`."""
-    topic = f"{name}-{uuid.uuid4().hex[:8]}"
-    named = {key.replace("_", "."): value for key, value in config.items()}
-    cluster.create_topic(topic, partitions=partitions, config=named)
-    return topic

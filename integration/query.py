@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -49,6 +48,7 @@ from integration.minispark import (
     sink_options,
 )
 from integration.query_state import take_id
+from integration.topics import delete_topic, unique
 
 VERSIONS = pytest.mark.kafka("4.3.0", "3.9.1")
 """Tests of what the versions of Kafka answer differently."""
@@ -265,9 +265,9 @@ class Query:
         self._kafka: ConfluentKafka | None = None
         self._register: DecisionRegister | None = None
         self._planner: Planner | None = None
-        self.topic = f"rows-{uuid.uuid4().hex[:8]}"
+        self.topic = unique("rows")
         self.checkpoint = directory / "checkpoint"
-        self.stream = stream or f"stream-{uuid.uuid4().hex[:8]}"
+        self.stream = stream or unique("stream")
         self.batches = [rows_of(batch) for batch in range(3)]
         self.pieces = PIECES
         self.topics: list[str] = []
@@ -277,7 +277,7 @@ class Query:
         self._given = {
             "kafka.bootstrap.servers": cluster.bootstrap_servers,
             "topic": self.topic,
-            "eos.id": f"query-{uuid.uuid4().hex[:8]}",
+            "eos.id": unique("query"),
             "eos.transaction.timeout.ms": str(TRANSACTION_MS),
             # Each task opens a transaction, unless a test says otherwise.
             "eos.inline.bytes": "0",
@@ -302,7 +302,7 @@ class Query:
 
     def own_log(self) -> None:
         """Give the processes that come a decision log that no other query writes to."""
-        self.change({"eos.log.topic": f"log-{uuid.uuid4().hex[:8]}"})
+        self.change({"eos.log.topic": unique("log")})
 
     def spread(self) -> None:
         """Let rows go in turns to the topic and to another one."""
@@ -401,7 +401,7 @@ class Query:
             )
             for partition, values in enumerate(rows)
         ]
-        path = self._directory / f"reports-{uuid.uuid4().hex[:8]}"
+        path = self._directory / unique("reports")
         path.write_bytes(pickle.dumps(reports))
         return path
 
@@ -432,7 +432,7 @@ class Query:
 
     def lose_checkpoint(self) -> Path:
         """Take the directory away; return where it is now."""
-        return self.checkpoint.rename(self._directory / f"lost-{uuid.uuid4().hex[:8]}")
+        return self.checkpoint.rename(self._directory / unique("lost"))
 
     def replan(self, batch: int, rows: list[list[str]]) -> None:
         """The source or the checkpoint is not what it was when the batch was planned."""
@@ -478,9 +478,9 @@ class Query:
 
     def delete_log(self) -> None:
         """And wait until every broker has heard of it."""
-        admin = AdminClient({"bootstrap.servers": self._cluster.bootstrap_servers})
-        topic = self.options.log_topic
-        admin.delete_topics([topic])[topic].result(30)
+        topic, servers = self.options.log_topic, self._cluster.bootstrap_servers
+        delete_topic(servers, topic)
+        admin = AdminClient({"bootstrap.servers": servers})
         wait_until(
             lambda: topic not in admin.list_topics(timeout=30).topics,
             Deadline(30),

@@ -4,34 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
-
-from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing import KafkaCluster
-from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.query import Query
-
-
-def alter(kafka: KafkaCluster, topic: str, most: str) -> None:
-    """Set the topic's max.message.bytes, and wait until the brokers say so."""
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    entry = ConfigEntry("max.message.bytes", most, incremental_operation=AlterConfigOpType.SET)
-    wanted = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    admin.incremental_alter_configs([wanted])[wanted].result(30)
-    asked = ConfigResource(ResourceType.TOPIC, topic)
-
-    def is_set() -> bool:
-        found = admin.describe_configs([asked])[asked].result(30)
-        return bool(found["max.message.bytes"].value == most)
-
-    wait_until(is_set, Deadline(30), f"{topic} has max.message.bytes={most}")
+from integration.topics import set_config
 
 
 class Sorted:
@@ -48,7 +24,7 @@ class Sorted:
             # Each second row of a task.
             query.to_topics([query.topic, f"{query.topic}-missing"])
         else:
-            alter(kafka, query.topic, "2000")
+            set_config(kafka.bootstrap_servers, query.topic, "max.message.bytes", "2000")
 
     def rows(self, batch: int, counts: list[int]) -> list[list[str]]:
         width = 0 if self._by_topic else 3_000

@@ -12,6 +12,7 @@ from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.protocol.model import Plan
 from eos_sink_lab.testing import KafkaCluster
 from integration.query import Query
+from integration.topics import unique
 from tests.kafka_acls_command import parse_kafka_acls, run_kafka_acls
 from tests.snippets import ROOT, snippets_of
 
@@ -62,7 +63,7 @@ class SecuredQuery(Query):
     """
 
     def __init__(self, cluster: KafkaCluster, directory: Path, **options: str) -> None:
-        self.user = f"user-{uuid.uuid4().hex[:8]}"
+        self.user = unique("user")
         self.access = cluster.access
         self.access.add_user(self.user, uuid.uuid4().hex)
         login = self.access.options(self.user)

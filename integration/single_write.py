@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +28,7 @@ from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.operator_commands import run_command
 from integration.query_state import take_id
+from integration.topics import unique
 
 SCHEMA = StructType([StructField("value", StringType())])
 INLINED = "65536"
@@ -111,7 +111,7 @@ class Sessions:
     def __init__(self, kafka: KafkaCluster, patch: pytest.MonkeyPatch, **options: str) -> None:
         self.servers = kafka.bootstrap_servers
         self._patch = patch
-        self.topic = f"single-{uuid.uuid4().hex[:8]}"
+        self.topic = unique("single")
         kafka.create_topic(self.topic, partitions=3)
         self._given = {
             "kafka.bootstrap.servers": self.servers,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import uuid
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from integration.checker import Rows, read_topic
 from integration.query_state import read_log, take_id
 from integration.spark_apps import PATIENCE_S, Application, Applications, Run
 from integration.spark_program import FUNCTION, SOURCE
+from integration.topics import unique
 
 TASKS = 2
 BOTH_WAYS = pytest.mark.parametrize("way", [SOURCE, pytest.param(FUNCTION, marks=pytest.mark.long)])
@@ -70,7 +70,7 @@ class SparkQuery:
             pytest.skip("this Spark has no data sources in Python")
         self.kafka = kafka
         self.home = home
-        self.topic = f"out-{uuid.uuid4().hex[:8]}"
+        self.topic = unique("out")
         kafka.create_topic(self.topic, partitions=PARTITIONS)
         self.checkpoint = home / "checkpoint"
         self.applications = applications

@@ -32,6 +32,7 @@ from integration.operator_commands import WAITING, Operator, run_command
 from integration.own_kafka import start_own_kafka
 from integration.query import Query
 from integration.secured_query import ANNS_WORD, SecuredQuery, commands, documented
+from integration.topics import unique
 from tests.snippets import ROOT, snippets_of
 
 SOON_S = 20
@@ -84,7 +85,7 @@ def test_they_are_enough_on_the_older_kafka(start: Start) -> None:
 def test_without_create_where_the_log_was_made_as_the_page_says(
     secured: KafkaCluster, start: Start
 ) -> None:
-    query = start(eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
+    query = start(eos_log_topic=unique("log"))
     (command,) = commands("kafka-topics")
     words = command.split()
     config = dict(
@@ -100,7 +101,7 @@ def test_without_create_where_the_log_was_made_as_the_page_says(
 
 @pytest.mark.parametrize("number", range(7), ids=EACH)
 def test_a_start_names_the_permission_that_is_missing(start: Start, number: int) -> None:
-    query = start(eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
+    query = start(eos_log_topic=unique("log"))
     if number != LOG_CREATE:
         query.plan()  # The log is there.
     missing = query.need(number)
@@ -300,9 +301,9 @@ def test_resolve_needs_no_more_than_the_query(
 @pytest.mark.long
 def test_the_exporter_needs_no_more_than_its_page_lists(start: Start, tmp_path: Path) -> None:
     # A separate log: topics of other queries would be counted as unseen.
-    query = start(eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
+    query = start(eos_log_topic=unique("log"))
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
-    user = f"exporter-{uuid.uuid4().hex[:8]}"
+    user = unique("exporter")
     query.access.add_user(user, "secret")
     needs = documented(query.topic, query.options.log_topic, ROOT / "docs" / "metrics.md")
     query.access.allow(user, *needs)
@@ -333,7 +334,7 @@ def test_a_read_only_operator_needs_few_permissions_and_sees_what_is_missing(
     start: Start, tmp_path: Path
 ) -> None:
     """docs/status.md: the permissions that it names are enough; without one the rest is shown."""
-    query = start(eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
+    query = start(eos_log_topic=unique("log"))
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     prefix, log, user = query.options.names.prefix, query.options.log_topic, f"{query.user}-looks"
     query.access.add_user(user, "secret")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from eos_sink.decision_log.codec import encode
 from eos_sink.errors import ClusterError, ConfigurationError, FailureKind, ProduceFailedError
@@ -15,7 +13,7 @@ from eos_sink.protocol.model import LogRecord
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.conftest import MakeRun
-from integration.in_process import new_topic
+from integration.topics import delete_topic, new_topic, unique
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -54,8 +52,7 @@ def test_a_topic_that_is_deleted_while_the_query_runs_is_named(
     doomed = new_topic(kafka, "doomed")
     query = run(kafka, topic=doomed, **SOON)
     query.write(value=["a"])
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    admin.delete_topics([doomed])[doomed].result(30)
+    delete_topic(kafka.bootstrap_servers, doomed)
     with pytest.raises(ClusterError, match=doomed):
         query.write(value=["b"])
     kafka.create_topic(doomed, partitions=1)
@@ -153,7 +150,7 @@ def test_a_row_for_the_decision_log_is_a_dead_letter_if_there_is_a_topic_for_the
 
 def foreign_log(kafka: KafkaCluster, run: MakeRun) -> str:
     """A topic with the decisions of another sink, which has its own eos.log.topic."""
-    log = f"foreign-{uuid.uuid4().hex[:8]}"
+    log = unique("foreign")
     run(kafka, eos_log_topic=log, topic=new_topic(kafka, "foreign")).write(value=["x"])
     return log
 

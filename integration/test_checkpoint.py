@@ -19,6 +19,7 @@ from eos_sink.errors import ConfigurationError
 from eos_sink.kafka_config.source_topics import parse_source_topics
 from eos_sink_lab.testing import KafkaCluster
 from integration.messages import send
+from integration.topics import unique
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -45,7 +46,7 @@ class Given:
 
     def topic(self, name: str = "in", partitions: int = 2) -> str:
         """A new one with rows."""
-        topic = f"{name}-{uuid.uuid4().hex[:8]}"
+        topic = unique(name)
         self.kafka.create_topic(topic, partitions=partitions)
         self.add_rows(topic)
         return topic

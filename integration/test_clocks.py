@@ -16,7 +16,7 @@ from eos_sink.protocol.model import BatchId
 from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
-from integration.in_process import new_topic
+from integration.topics import new_topic
 
 HOUR_MS = 3_600_000
 

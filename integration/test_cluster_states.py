@@ -28,9 +28,10 @@ from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.waiting import wait_until
 from integration.cluster_query import SITES, ClusterQuery, Site
-from integration.in_process import Run, new_topic
+from integration.in_process import Run
 from integration.own_kafka import start_own_kafka
 from integration.query import PATIENCE_S, Process, Query, rows_of
+from integration.topics import new_topic
 
 pytestmark = pytest.mark.timeout(400)
 

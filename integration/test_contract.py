@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -29,6 +28,7 @@ from eos_sink.protocol.values import ProduceFailed, ProducerFenced
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.topic_scan import Offsets, Source
 from eos_sink_lab.testing.waiting import wait_until
+from integration.topics import unique
 from tests.contract.admin import AdminContract, TopicScanContract
 from tests.contract.harness import SESSION_MS, Record, Task
 from tests.contract.members import MemberContract
@@ -97,8 +97,8 @@ class KafkaHarness:
         self._looked: list[ConfluentAdmin] = []
         self._given = {
             "kafka.bootstrap.servers": cluster.bootstrap_servers,
-            "eos.id": f"contract-{uuid.uuid4().hex[:8]}",
-            "eos.log.topic": f"log-{uuid.uuid4().hex[:8]}",
+            "eos.id": unique("contract"),
+            "eos.log.topic": unique("log"),
             "eos.native": str(native),
             # Not among the transactions that the tests of the commands list.
             "eos.transactional.id.prefix": "contract-",

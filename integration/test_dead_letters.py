@@ -21,10 +21,11 @@ from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.checker import read_topic
 from integration.conftest import MakeRun
-from integration.in_process import Run, new_topic
+from integration.in_process import Run
 from integration.query import INLINE_BYTES, VERSIONS, Query, kill_at
-from integration.refused_rows import Sorted, alter
+from integration.refused_rows import Sorted
 from integration.secured_query import SecuredQuery, commands
+from integration.topics import new_topic, set_config
 from tests.kafka_acls_command import parse_kafka_acls
 from tests.snippets import ROOT
 
@@ -246,7 +247,8 @@ def test_a_row_that_the_dead_letter_topic_does_not_take_says_how_to_make_room(
     assert raised.value.kind is FailureKind.MESSAGE_REJECTED
     assert raised.value.data["bytes"] > 3_000 > raised.value.data["limit"]
     assert f"--entity-name {letters}" in raised.value.remedy
-    alter(kafka, letters, raised.value.remedy.split("max.message.bytes=")[1].split(")")[0])
+    room = raised.value.remedy.split("max.message.bytes=")[1].split(")")[0]
+    set_config(kafka.bootstrap_servers, letters, "max.message.bytes", room)
     query.write(value=["good", "x" * 3_000])
     assert read_topic(kafka.bootstrap_servers, topic).values() == ["good", "good"]
     assert read_topic(kafka.bootstrap_servers, letters).values() == ["x" * 3_000]
@@ -339,7 +341,7 @@ def test_rules_that_have_become_wider_since_the_plan_are_read_again(
     topic, letters = new_topic(kafka, "main", 1, max_message_bytes=2_000), new_topic(kafka, "dead")
     query = run(kafka, topic=topic, eos_dead_letter_topic=letters, kafka_compression_type="none")
     query.write(value=["good"])
-    alter(kafka, topic, "10000")
+    set_config(kafka.bootstrap_servers, topic, "max.message.bytes", "10000")
     query.write(value=["x" * 3_000])
     assert read_topic(kafka.bootstrap_servers, topic).values() == ["good", "x" * 3_000]
 

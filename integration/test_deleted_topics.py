@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import uuid
-
 import pyarrow as pa
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
@@ -19,13 +16,9 @@ from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.checker import assert_each_once, read_topic
 from integration.query import Query
+from integration.topics import delete_topic, unique
 
 GIVES_UP_MS = 2_000
-
-
-def delete_topic(kafka: KafkaCluster, topic: str) -> None:
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    admin.delete_topics([topic])[topic].result(30)
 
 
 def rows(topics: list[str], batch: int) -> pa.RecordBatch:
@@ -46,7 +39,7 @@ def test_rows_that_the_client_gives_up_by_itself_fail_the_batch(
     kafka: KafkaCluster, setting: str, error: type[EosSinkError]
 ) -> None:
     """librdkafka reports them only when it commits, and tasks do not commit."""
-    kept, gone = f"kept-{uuid.uuid4().hex[:8]}", f"gone-{uuid.uuid4().hex[:8]}"
+    kept, gone = unique("kept"), unique("gone")
     for topic in (kept, gone):
         kafka.create_topic(topic)
     given = {
@@ -64,7 +57,7 @@ def test_rows_that_the_client_gives_up_by_itself_fail_the_batch(
         return task.write(BatchId("stream", batch), 0, iter([rows([kept, gone, kept], batch)]))
 
     committer.commit([write(0)])
-    delete_topic(kafka, gone)
+    delete_topic(kafka.bootstrap_servers, gone)
     with pytest.raises(error) as caught:
         write(1)
     assert gone in str(caught.value)
@@ -93,7 +86,7 @@ def test_a_query_whose_topic_is_deleted_stops_and_names_it(
     query._given["kafka.topic.metadata.propagation.max.ms"] = str(GIVES_UP_MS)
     partition = -1 if point.value.startswith("planner") else 0
     process = query.run_paused_at(point, partition=partition)
-    delete_topic(kafka, query.topic)
+    delete_topic(kafka.bootstrap_servers, query.topic)
     process.wake()
     assert query.topic in process.stopped(ClusterError, ProduceFailedError)["text"]
     assert query.topic in query.run().stopped(ClusterError)["text"]

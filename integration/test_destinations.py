@@ -12,7 +12,7 @@ from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.topic_scan import Offsets, Source
 from integration.checker import read_topic
 from integration.conftest import MakeRun
-from integration.in_process import new_topic
+from integration.topics import new_topic
 
 pytestmark = pytest.mark.timeout(300)
 

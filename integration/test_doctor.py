@@ -22,6 +22,7 @@ from integration.kafka_tools import carry_out
 from integration.operator_commands import Printed, run_command
 from integration.own_kafka import start_own_kafka
 from integration.secured_query import SecuredQuery
+from integration.topics import unique
 from tests.kafka_acls_command import run_kafka_acls
 from tests.snippets import ROOT, snippets_of
 
@@ -71,7 +72,7 @@ def topics_of(cluster: KafkaCluster) -> set[str]:
 
 
 def test_on_a_healthy_broker_nothing_fails(kafka: KafkaCluster, run: MakeRun) -> None:
-    topic, prefix, log = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("rows", "own", "log"))
+    topic, prefix, log = (unique(name) for name in ("rows", "own", "log"))
     kafka.create_topic(topic, partitions=2)
     query = run(kafka, topic=topic, eos_log_topic=log, eos_transactional_id_prefix=f"{prefix}-")
     query.write(value=["a"])
@@ -111,7 +112,7 @@ def test_it_creates_no_topic(odd: KafkaCluster) -> None:
 
 def set_up_wrong(cluster: KafkaCluster, directory: Path) -> Path:
     """Create topics; return the options of a query that uses them."""
-    strict, log, missing = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("strict", "log", "none"))
+    strict, log, missing = (unique(name) for name in ("strict", "log", "none"))
     servers = cluster.bootstrap_servers
     cluster.create_topic(strict, config={"min.insync.replicas": "2"})
     cluster.create_topic(log, partitions=3)
@@ -156,7 +157,7 @@ def test_the_commands_repair_what_needs_no_restart(odd: KafkaCluster, tmp_path: 
 
 
 def test_foreign_records_in_the_log_are_reported(odd: KafkaCluster) -> None:
-    log = f"log-{uuid.uuid4().hex[:8]}"
+    log = unique("log")
     odd.create_topic(log, partitions=8, config={"cleanup.policy": "compact"}, timeout_s=SOON_S)
     producer = Producer({"bootstrap.servers": odd.bootstrap_servers})
     producer.produce(log, b"hello", key=b"other-app")
@@ -174,7 +175,7 @@ def test_foreign_records_in_the_log_are_reported(odd: KafkaCluster) -> None:
 def test_on_a_secured_cluster_a_missing_permission_hides_no_other_finding(
     secured: KafkaCluster, tmp_path: Path
 ) -> None:
-    query = SecuredQuery(secured, tmp_path, eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
+    query = SecuredQuery(secured, tmp_path, eos_log_topic=unique("log"))
     try:
         query.plan()
         file = tmp_path / "query.properties"
@@ -211,7 +212,7 @@ def test_on_a_secured_cluster_a_missing_permission_hides_no_other_finding(
 def test_a_log_that_may_not_be_created_is_reported_with_the_command_that_creates_it(
     secured: KafkaCluster, tmp_path: Path
 ) -> None:
-    query = SecuredQuery(secured, tmp_path, eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
+    query = SecuredQuery(secured, tmp_path, eos_log_topic=unique("log"))
     try:
         file = tmp_path / "query.properties"
         given = {k: v for k, v in query._given.items() if v}
@@ -232,7 +233,7 @@ def test_a_log_that_may_not_be_created_is_reported_with_the_command_that_creates
 
 def test_a_refused_login_is_one_line(secured: KafkaCluster, tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
-    user = f"user-{uuid.uuid4().hex[:8]}"
+    user = unique("user")
     secured.access.add_user(user, uuid.uuid4().hex)
     login = secured.access.options(user)
     login["kafka.sasl.jaas.config"] = login["kafka.sasl.jaas.config"].replace(
@@ -270,7 +271,7 @@ def test_inside_spark_it_looks_at_the_session_and_its_executors(
     kafka: KafkaCluster, tmp_path: Path, spark_classes: Path
 ) -> None:
     """The command of docs/doctor.md, with options as conf/query.properties has them."""
-    topic = f"rows-{uuid.uuid4().hex[:8]}"
+    topic = unique("rows")
     kafka.create_topic(topic)
     text = (ROOT / "conf" / "query.properties").read_text()
     text = text.replace("topic=readings", f"topic={topic}")
@@ -306,7 +307,7 @@ def test_inside_spark_it_looks_at_the_session_and_its_executors(
 
 
 def test_the_commands_of_the_page_run(kafka: KafkaCluster, tmp_path: Path) -> None:
-    topic = f"rows-{uuid.uuid4().hex[:8]}"
+    topic = unique("rows")
     kafka.create_topic(topic)
     file = tmp_path / "query.properties"
     text = (ROOT / "conf" / "query.properties").read_text().replace("=readings\n", f"={topic}\n")

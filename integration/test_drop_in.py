@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import Seen, read_topic
+from integration.topics import unique
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -39,7 +40,7 @@ class Given:
 
     def topic(self, name: str) -> str:
         """A new one, whose name tells neither sink from the other."""
-        topic = f"{name}-{uuid.uuid4().hex[:8]}"
+        topic = unique(name)
         self.kafka.create_topic(topic, partitions=PARTITIONS)
         return topic
 

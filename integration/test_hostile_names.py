@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import uuid
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from confluent_kafka import KafkaException, Producer
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.query import PARTITIONS, Query
+from integration.topics import unique
 
 # A screen is cleared, a line begins, a command is run, a style begins, the direction changes.
 EVIL = "\x1b[2J\nOWNED $(touch owned) 'q' ; [red]x[/red] \u202e\x85"
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.timeout(400)
 @pytest.fixture
 def query(kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
     """One that died with prepared transactions, and whose group session has ended."""
-    log = f"log-{uuid.uuid4().hex[:8]}"
+    log = unique("log")
     options = {"eos_log_topic": log, "eos_transactional_id_prefix": PREFIX}
     with closing(Query(kafka, tmp_path, **options)) as query:
         query.run_killed_at(FaultPoint.TASK_PREPARED_AFTER)

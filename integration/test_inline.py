@@ -31,7 +31,6 @@ from eos_sink_lab.testing.faults import FaultPoint
 from integration.checker import Rows, assert_each_once, read_topic
 from integration.conftest import MakeRun
 from integration.crash_scenarios import SCENARIOS, Scenario, call_of, commit, first_batch
-from integration.in_process import new_topic
 from integration.keys import KEYS
 from integration.query import (
     INLINE_BYTES,
@@ -44,6 +43,7 @@ from integration.query import (
     rows_of,
 )
 from integration.secured_query import SecuredQuery
+from integration.topics import new_topic
 from integration.whole_batches import BatchReader, PartialBatchError
 
 pytestmark = pytest.mark.timeout(600)

@@ -25,8 +25,9 @@ from eos_sink.spark.data_source import KafkaEosDataSource
 from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
-from integration.in_process import Run, new_topic
+from integration.in_process import Run
 from integration.own_kafka import start_own_kafka
+from integration.topics import new_topic
 from tests.snippets import ROOT
 
 SCHEMA = StructType([StructField("value", BinaryType())])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,8 +18,9 @@ from eos_sink.options import parse_options
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.conftest import MakeRun
-from integration.in_process import Run, new_topic
+from integration.in_process import Run
 from integration.own_kafka import start_own_kafka
+from integration.topics import new_topic, unique
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -32,7 +32,7 @@ COPIES = 3
 @pytest.fixture
 def fragile(cluster: KafkaCluster) -> Iterator[str]:
     """A topic with one copy of each partition, on three brokers."""
-    topic = f"fragile-{uuid.uuid4().hex[:8]}"
+    topic = unique("fragile")
     cluster.create_topic(topic, partitions=COPIES, replication=1)
     yield topic
     cluster.repair()
@@ -49,7 +49,7 @@ def take_leader(cluster: KafkaCluster, topic: str) -> int:
 def identity_at(home: int) -> str:
     """Of a query whose records are in this partition of the log."""
     while True:
-        found = f"q-{uuid.uuid4().hex[:8]}"
+        found = unique("q")
         names = parse_options({"kafka.bootstrap.servers": "x:1", "eos.id": found, "topic": "t"})
         if home_of(names.names.query) == home:
             return found
@@ -157,7 +157,7 @@ def read_healthy(cluster: KafkaCluster, topic: str, rows: int) -> list[str]:
 def test_a_query_that_waits_for_a_partition_settles_the_others_and_names_it(
     older: KafkaCluster, run: MakeRun, monkeypatch: pytest.MonkeyPatch, carried_out: bool
 ) -> None:
-    topic = f"fragile-{uuid.uuid4().hex[:8]}"
+    topic = unique("fragile")
     older.create_topic(topic, partitions=COPIES, replication=1)
     given = {
         "topic": topic,

@@ -17,8 +17,8 @@ from eos_sink.options import parse_options
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.conftest import MakeRun
-from integration.in_process import new_topic
 from integration.kafka_tools import carry_out
+from integration.topics import new_topic
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -36,6 +35,7 @@ from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.operator_commands import run_command
 from integration.own_kafka import start_own_kafka
+from integration.topics import unique
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -56,7 +56,7 @@ class Batches:
 
     def __init__(self, cluster: KafkaCluster, **more: str) -> None:
         self.cluster = cluster
-        self.topic = f"single-{uuid.uuid4().hex[:8]}"
+        self.topic = unique("single")
         cluster.create_topic(self.topic, partitions=2, replication=1)
         self.home = cluster.node(cluster.leader_of(self.topic, 0))
         given = {
@@ -373,7 +373,7 @@ class Coordinated(Batches):
     def _choose(self) -> KafkaNode:
         given = {"kafka.bootstrap.servers": self.cluster.bootstrap_servers, "topic": self.topic}
         while True:
-            more = {"eos.id": f"q-{uuid.uuid4().hex[:8]}", "eos.inline.bytes": "0"}
+            more = {"eos.id": unique("q"), "eos.inline.bytes": "0"}
             self.options = parse_options({**given, **more})
             names = self.options.names
             # With the last one a start asks for its permission.

@@ -21,10 +21,10 @@ from eos_sink_lab.testing import KafkaCluster, java_home
 from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.figured import Figured
-from integration.in_process import new_topic
 from integration.operator_commands import run_command
 from integration.own_kafka import start_own_kafka
 from integration.prometheus import exporter, prometheus
+from integration.topics import new_topic
 from tests.prometheus.promtool import expressions, promtool
 
 _LONG_S = 90.0

@@ -7,7 +7,6 @@ import shlex
 import subprocess
 import sys
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.topic_scan import Offsets, Source
 from integration.operator_commands import run_command
 from integration.query import PARTITIONS, PATIENCE_S, ROWS, Query
+from integration.topics import unique
 from tests.imported import FOR_ROWS, imported
 from tests.namespaces import IN_ANOTHER_NAMESPACE, has_namespaces
 from tests.snippets import ROOT, snippets_of
@@ -76,7 +76,7 @@ class OnCall:
 
 @pytest.fixture
 def on_call(kafka: KafkaCluster, tmp_path: Path) -> Iterator[OnCall]:
-    query = Query(kafka, tmp_path, eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
+    query = Query(kafka, tmp_path, eos_log_topic=unique("log"))
     try:
         yield OnCall(kafka, query)
     finally:
@@ -230,7 +230,7 @@ def test_lost_partitions_are_reported_and_written_again(on_call: OnCall) -> None
 
 @pytest.mark.long
 def test_what_timed_out_is_lost(kafka: KafkaCluster, tmp_path: Path) -> None:
-    given = {"eos_log_topic": f"log-{uuid.uuid4().hex[:8]}", "eos_transaction_timeout_ms": "5000"}
+    given = {"eos_log_topic": unique("log"), "eos_transaction_timeout_ms": "5000"}
     query = Query(kafka, tmp_path, **given)
     on_call = OnCall(kafka, query)
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)

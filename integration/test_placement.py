@@ -23,8 +23,8 @@ from eos_sink_lab.testing.kafka_files import DEFAULT_VERSION, ensure_kafka
 from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.conftest import MakeRun
-from integration.in_process import new_topic
 from integration.keys import KEYS
+from integration.topics import new_topic
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -14,7 +14,7 @@ from eos_sink.errors import ClusterError, ConfigurationError, ProduceFailedError
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import Seen, read_topic
 from integration.conftest import MakeRun
-from integration.in_process import new_topic
+from integration.topics import new_topic
 from tests.task.random_rows import Given, columns, is_good, pick, random_row
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.long]

@@ -14,7 +14,7 @@ from eos_sink.task.record_sizes import Codec, RecordSizes, find_largest
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.conftest import MakeRun
-from integration.in_process import new_topic
+from integration.topics import new_topic
 
 pytestmark = pytest.mark.timeout(300)
 

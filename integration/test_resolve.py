@@ -7,7 +7,6 @@ import shlex
 import socket
 import subprocess
 import sys
-import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.operator_commands import RAN, REFUSED, WAITING, Operator, run_command
 from integration.query import PARTITIONS, ROWS, VERSIONS, Query, rows_of
+from integration.topics import delete_before, unique
 from tests.snippets import ROOT, snippets_of
 
 
@@ -123,8 +123,8 @@ def test_markers_prove_what_the_coordinator_has_forgotten(
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
     query.take_all_ids()
     witnesses = [entry.witness for entry in decided(query)]
-    delete_records_before(
-        kafka,
+    delete_before(
+        kafka.bootstrap_servers,
         query.topic,
         {
             p: max(w.offset for w in witnesses if w.partition == p) + 1
@@ -145,16 +145,6 @@ def decided(query: Query) -> Sequence[Any]:
     decision = query.log().decision
     assert decision is not None
     return decision.prepared
-
-
-def delete_records_before(kafka: KafkaCluster, topic: str, offsets: dict[int, int]) -> None:
-    from confluent_kafka import TopicPartition
-    from confluent_kafka.admin import AdminClient
-
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
-    for answer in admin.delete_records(places).values():
-        answer.result(30)
 
 
 def test_the_decided_rows_at_the_end_of_the_topic_are_known_by_their_fingerprint(
@@ -360,7 +350,7 @@ def test_a_stream_that_another_one_has_followed_is_replayed_without_an_operator(
     query: Query, operator: Operator
 ) -> None:
     """And an operator decides if its rows have changed."""
-    second = f"second-{uuid.uuid4().hex[:8]}"
+    second = unique("second")
     first, rows = query.stream, [rows_of(0), rows_of(5), rows_of(6)]
     query.batches = rows[:1]
     query.finish()

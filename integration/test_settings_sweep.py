@@ -15,8 +15,9 @@ from eos_sink.kafka_config.librdkafka_settings import PROPERTIES, get_range
 from eos_sink.options import OPTIONS
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import assert_each_once, read_topic
-from integration.in_process import Run, new_topic
+from integration.in_process import Run
 from integration.own_kafka import start_own_kafka
+from integration.topics import new_topic
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
 

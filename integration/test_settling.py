@@ -14,7 +14,7 @@ from eos_sink.protocol.values import EndOutcome, Transaction, TransactionStatus
 from eos_sink.sink_options import SinkOptions
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.waiting import wait_until
-from integration.in_process import new_topic
+from integration.topics import new_topic
 
 pytestmark = pytest.mark.timeout(300)
 

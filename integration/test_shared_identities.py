@@ -16,7 +16,7 @@ from eos_sink.sink_options import SinkOptions
 from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import assert_each_once, read_topic
-from integration.in_process import new_topic
+from integration.topics import new_topic
 
 pytestmark = pytest.mark.timeout(300)
 

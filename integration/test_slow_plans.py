@@ -27,8 +27,8 @@ from eos_sink.sink_options import SinkOptions
 from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
-from integration.in_process import new_topic
 from integration.own_kafka import start_own_kafka
+from integration.topics import new_topic
 
 LEAST_MS, MOST_MS = 6_000, 20_000
 TIMEOUT_MS = 5_000

@@ -23,6 +23,7 @@ from integration.checker import read_topic
 from integration.event_log import EventLog
 from integration.short_tokens import USER_VARIABLE
 from integration.spark_program import CLASSES_VARIABLE
+from integration.topics import unique
 from tests.snippets import ROOT
 
 LOG = "__eos_sink_log"
@@ -86,8 +87,8 @@ class Job:
 
     def __init__(self, kafka: KafkaCluster, home: Path) -> None:
         self.kafka, self.home = kafka, home
-        self.user = f"user-{uuid.uuid4().hex[:8]}"
-        self.topic = f"out-{uuid.uuid4().hex[:8]}"
+        self.user = unique("user")
+        self.topic = unique("out")
         self.password, self.setting = (f"canary{uuid.uuid4().hex}" for _ in range(2))
         access = kafka.access
         access.add_user(self.user, self.password)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -15,6 +14,7 @@ from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.local_cluster import LocalCluster
 from eos_sink_lab.testing.topic_audit import Checker, Source, audit, json_field
 from eos_sink_lab.testing.waiting import wait_until
+from integration.topics import unique
 from proof.chaos.segments import transactions
 
 AUDIT_S = 60.0
@@ -24,7 +24,7 @@ class Topic:
     """A topic of two partitions, its writers, and a checker that reads along."""
 
     def __init__(self, kafka: KafkaCluster) -> None:
-        self.source = Source(kafka.bootstrap_servers, f"checked-{uuid.uuid4().hex[:8]}")
+        self.source = Source(kafka.bootstrap_servers, unique("checked"))
         kafka.create_topic(self.source.topic, partitions=2)
         self.checker = Checker(self.source, json_field("row"))
 
@@ -33,7 +33,7 @@ class Topic:
         producer = Producer(
             {
                 "bootstrap.servers": self.source.bootstrap,
-                "transactional.id": f"writer-{uuid.uuid4().hex[:8]}",
+                "transactional.id": unique("writer"),
                 "linger.ms": 0,
             }
         )

@@ -7,7 +7,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import uuid
 from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 from html.parser import HTMLParser
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from eos_sink.kafka_config.acls import Acl, Resource
@@ -27,6 +26,7 @@ from eos_sink_lab.verify.verify_model import VerifyOptions
 from eos_sink_lab.verify.verify_topic import verify_topic
 from integration.operator_commands import run_command
 from integration.own_kafka import start_own_kafka
+from integration.topics import delete_before, unique
 from tests.snippets import ROOT, snippets_of
 
 FINE, WRONG, REFUSED, INTERRUPTED = 0, 1, 2, 130
@@ -40,7 +40,7 @@ class Topic:
     def __init__(self, kafka: KafkaCluster, **config: object) -> None:
         self.bootstrap = kafka.bootstrap_servers
         self.start_ms: int | None = START_MS
-        self.name = f"orders-{uuid.uuid4().hex[:8]}"
+        self.name = unique("orders")
         # What is written bears a time that the usual retention would have ended.
         config = {"retention.ms": -1, **config}
         kafka.create_topic(self.name, partitions=2, config=config)
@@ -51,7 +51,7 @@ class Topic:
         producer = Producer(
             {
                 "bootstrap.servers": self.bootstrap,
-                "transactional.id": f"etl-{uuid.uuid4().hex[:8]}",
+                "transactional.id": unique("etl"),
                 "linger.ms": 0,
                 "log_level": 0,
             }
@@ -258,9 +258,7 @@ def test_each_group_has_its_own_numbers(topic: Topic) -> None:
 def test_rows_lost_beside_a_partition_that_was_cut_are_not_good(topic: Topic) -> None:
     # Partition 0 lacks 400 even numbers; of partition 1 only the newest row remains.
     topic.write([n for n in range(1_000) if n % 2 or not 100 <= n < 900])
-    admin = AdminClient({"bootstrap.servers": topic.bootstrap})
-    place = TopicPartition(topic.name, 1, 500)
-    admin.delete_records([place])[place].result(30)
+    delete_before(topic.bootstrap, topic.name, {1: 500})
     topic.write([1_001])
     assert outcome(topic.sees(*NUMBERS, expect=WRONG), "lost") == ("not checked", 0)
     assert outcome(topic.sees(*NUMBERS, "--partial"), "lost") == ("not checked", 0)

@@ -20,8 +20,9 @@ import pytest
 
 from eos_sink_lab.testing import KafkaCluster
 from integration.conftest import MakeRun
-from integration.in_process import Run, new_topic
+from integration.in_process import Run
 from integration.own_kafka import start_own_kafka
+from integration.topics import new_topic
 from tests.snippets import ROOT, snippets_of
 
 PATIENCE_S = 60

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.values import TransactionStatus
 from eos_sink_lab.testing.topic_scan import Offsets, Source
 from eos_sink_lab.testing.waiting import wait_until
+from integration.topics import unique
 
 _ANSWER_S = 30.0
 _POLL_S = 0.02
@@ -59,7 +59,7 @@ class BatchReader:
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
-                "group.id": f"reader-{uuid.uuid4().hex[:8]}",
+                "group.id": unique("reader"),
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",
                 "enable.partition.eof": True,

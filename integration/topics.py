@@ -1,0 +1,62 @@
+"""Topics of a test's own, and what is done to them with Kafka's admin client."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+
+from eos_sink.kafka.deadline import Deadline
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.waiting import wait_until
+
+_PATIENCE_S = 60.0
+
+
+def unique(name: str) -> str:
+    """A name that no other test has."""
+    return f"{name}-{uuid.uuid4().hex[:8]}"
+
+
+def new_topic(cluster: KafkaCluster, name: str, partitions: int = 3, **config: object) -> str:
+    """A topic with a unique name; `config` with `_` for `.`."""
+    topic = unique(name)
+    named = {key.replace("_", "."): value for key, value in config.items()}
+    cluster.create_topic(topic, partitions=partitions, config=named)
+    return topic
+
+
+def set_config(servers: str, topic: str, name: str, value: str) -> None:
+    """Set a setting of the topic, and wait until the brokers say so."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    wanted = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin.incremental_alter_configs([wanted])[wanted].result(_PATIENCE_S)
+    asked = ConfigResource(ResourceType.TOPIC, topic)
+
+    def is_set() -> bool:
+        found = admin.describe_configs([asked])[asked].result(_PATIENCE_S)
+        return bool(found[name].value == value)
+
+    wait_until(is_set, Deadline(_PATIENCE_S), f"{topic} has {name}={value}")
+
+
+def delete_topic(servers: str, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.delete_topics([topic])[topic].result(_PATIENCE_S)
+
+
+def delete_before(servers: str, topic: str, offsets: Mapping[int, int]) -> None:
+    """Delete the records of each partition before an offset."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+    for answer in admin.delete_records(places).values():
+        answer.result(_PATIENCE_S)
