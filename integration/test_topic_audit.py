@@ -14,6 +14,7 @@ from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.local_cluster import LocalCluster
 from eos_sink_lab.testing.topic_audit import Checker, Source, audit, json_field
 from eos_sink_lab.testing.waiting import wait_until
+from integration.messages import transaction
 from integration.topics import unique
 from proof.chaos.segments import transactions
 
@@ -30,23 +31,10 @@ class Topic:
 
     def write(self, rows: Iterable[int], end: str) -> Producer:
         """One transaction; `end` is commit, abort or neither."""
-        producer = Producer(
-            {
-                "bootstrap.servers": self.source.bootstrap,
-                "transactional.id": unique("writer"),
-                "linger.ms": 0,
-            }
-        )
-        producer.init_transactions(30)
-        producer.begin_transaction()
-        for row in rows:
-            value = json.dumps({"row": row}).encode()
-            producer.produce(self.source.topic, value, key=b"k", partition=0)
-        producer.flush(30)
-        if end == "commit":
-            producer.commit_transaction(30)
-        elif end == "abort":
-            producer.abort_transaction(30)
+        with transaction(self.source.bootstrap, end) as producer:
+            for row in rows:
+                value = json.dumps({"row": row}).encode()
+                producer.produce(self.source.topic, value, key=b"k", partition=0)
         return producer
 
     def look_until(self, rows: int) -> None:

@@ -24,6 +24,7 @@ from eos_sink_lab.verify.read_rows import TopicReader
 from eos_sink_lab.verify.row_identity import RowIdentifier
 from eos_sink_lab.verify.verify_model import VerifyOptions
 from eos_sink_lab.verify.verify_topic import verify_topic
+from integration.messages import transaction
 from integration.operator_commands import run_command
 from integration.own_kafka import start_own_kafka
 from integration.topics import delete_before, unique
@@ -48,31 +49,17 @@ class Topic:
     def write(self, rows: Iterable[int | tuple[bytes, Any]], end: str = "commit") -> Producer:
         """One transaction, rows by their number in turns on both partitions; `end` is commit,
         abort or neither."""
-        producer = Producer(
-            {
-                "bootstrap.servers": self.bootstrap,
-                "transactional.id": unique("etl"),
-                "linger.ms": 0,
-                "log_level": 0,
-            }
-        )
-        producer.init_transactions(30)
-        producer.begin_transaction()
-        for row in rows:
-            key, value = (f"{row}".encode(), {"id": row}) if isinstance(row, int) else row
-            number = value.get("id", 0) if isinstance(value, dict) else 0
-            producer.produce(
-                self.name,
-                json.dumps(value).encode() if value is not None else None,
-                key=key,
-                partition=number % 2,
-                timestamp=self.start_ms + number * 1_000 if self.start_ms else 0,
-            )
-        producer.flush(30)
-        if end == "commit":
-            producer.commit_transaction(30)
-        elif end == "abort":
-            producer.abort_transaction(30)
+        with transaction(self.bootstrap, end) as producer:
+            for row in rows:
+                key, value = (f"{row}".encode(), {"id": row}) if isinstance(row, int) else row
+                number = value.get("id", 0) if isinstance(value, dict) else 0
+                producer.produce(
+                    self.name,
+                    json.dumps(value).encode() if value is not None else None,
+                    key=key,
+                    partition=number % 2,
+                    timestamp=self.start_ms + number * 1_000 if self.start_ms else 0,
+                )
         return producer
 
     def verify(self, *more: str, expect: int = FINE, topic: str | None = None) -> str:

@@ -207,8 +207,7 @@ class FakeLogReader:
         self._at_least = 0
         if end < known:
             self.stale_end, end = None, log.end
-        if not self._cluster.clock.wait(lambda: log.last_stable >= end, deadline.left):
-            raise OutcomeUnknownError("The log ends in an open transaction.", remedy="Wait.")
+        _await_stable(self._cluster, [(log, end)], deadline)
         self._reached = end
         return self._found(key, end)
 
@@ -226,8 +225,7 @@ class FakeLogReader:
     def records(self, key: str, start: int, deadline: Deadline) -> Sequence[tuple[Position, bytes]]:
         log = self._await_leader(deadline)
         self.stale_end, end = None, log.end
-        if not self._cluster.clock.wait(lambda: log.last_stable >= end, deadline.left):
-            raise OutcomeUnknownError("The log ends in an open transaction.", remedy="Wait.")
+        _await_stable(self._cluster, [(log, end)], deadline)
         return [
             (Position(log.topic, log.partition, entry.offset), entry.value or b"")
             for entry in log.committed()
@@ -313,13 +311,7 @@ class FakeKafka:
     @port("log_records")
     def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:
         logs = self.cluster.topics[self.log_topic].partitions
-        ends = [log.end for log in logs]
-
-        def stable() -> bool:
-            return all(log.last_stable >= end for log, end in zip(logs, ends, strict=True))
-
-        if not self.cluster.clock.wait(stable, deadline.left):
-            raise OutcomeUnknownError("The log ends in an open transaction.", remedy="Wait.")
+        _await_stable(self.cluster, [(log, log.end) for log in logs], deadline)
         found = self.cluster.topics[self.log_topic].committed()
         return {(each.key or b"").decode(): each.value or b"" for each in found}
 
@@ -419,16 +411,28 @@ class FakeKafka:
         return TopicDescription(name, parts, topic.settings, EVERYTHING)
 
     def _visibility(self, witness: Position) -> Visibility | None:
-        topic = self.cluster.topics.get(witness.topic)
-        if topic is None or witness.partition >= len(topic.partitions):
-            return Visibility.UNREADABLE
-        return topic.partitions[witness.partition].visibility(witness.offset)
+        log = self._find_log(witness)
+        return Visibility.UNREADABLE if log is None else log.visibility(witness.offset)
 
     def _marker(self, witness: Position, transaction: Transaction) -> bool | None:
+        log = self._find_log(witness)
+        return None if log is None else log.marker(witness.offset, transaction)
+
+    def _find_log(self, witness: Position) -> PartitionLog | None:
         topic = self.cluster.topics.get(witness.topic)
         if topic is None or witness.partition >= len(topic.partitions):
             return None
-        return topic.partitions[witness.partition].marker(witness.offset, transaction)
+        return topic.partitions[witness.partition]
+
+
+def _await_stable(
+    cluster: FakeCluster, ends: Collection[tuple[PartitionLog, int]], deadline: Deadline
+) -> None:
+    """Wait until readers get all that the logs have before these offsets."""
+    if not cluster.clock.wait(
+        lambda: all(log.last_stable >= end for log, end in ends), deadline.left
+    ):
+        raise OutcomeUnknownError("The log ends in an open transaction.", remedy="Wait.")
 
 
 def _scan(
