@@ -9,8 +9,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka.admin import AdminClient
-
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_options
 from eos_sink.protocol.values import Position, TransactionStatus
@@ -20,7 +18,6 @@ from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import Rows, read_topic
 from integration.minispark import DONE
 from integration.query import PATIENCE_S, Process, Query
-from integration.topics import set_config
 
 # Brokers take seconds to notice that one of them is gone, and more on a busy machine.
 SURVIVES_S = 110.0
@@ -81,20 +78,6 @@ class ClusterQuery(Query):
         ids = [self.options.names.task(1, partition) for partition in range(3)]
         states = self.kafka.control().describe(ids, Deadline(PATIENCE_S))
         return [states[name].status for name in ids]
-
-    def require_copies(self, topic: str, copies: int) -> None:
-        """Let a topic take records only while so many copies are in sync."""
-        set_config(self.cluster.direct_servers, topic, "min.insync.replicas", str(copies))
-
-    def wait_copies(self, topic: str, partition: int, copies: int) -> None:
-        """Until so many copies of a partition are in sync."""
-        admin = AdminClient({"bootstrap.servers": self.cluster.direct_servers})
-
-        def are_in_sync() -> bool:
-            found = admin.list_topics(topic, timeout=PATIENCE_S).topics[topic]
-            return len(found.partitions[partition].isrs) == copies
-
-        wait_until(are_in_sync, Deadline(PATIENCE_S), f"{copies} copies are in sync")
 
     def wait_timed_out(self) -> None:
         """Until no transaction of batch 1 is open."""

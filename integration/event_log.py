@@ -15,15 +15,11 @@ class Attempt:
     """One attempt of a task.
 
     Attributes:
-        number: 0 for the first.
+        stage_attempt: 0 for the first of the stage.
         failed: why it failed, empty if it did not.
     """
 
-    stage: int
     stage_attempt: int
-    task: int
-    number: int
-    speculative: bool
     failed: str
 
 
@@ -50,14 +46,7 @@ class EventLog:
     def attempts(self) -> list[Attempt]:
         """Those that have ended."""
         return [
-            Attempt(
-                event["Stage ID"],
-                event["Stage Attempt ID"],
-                event["Task Info"]["Index"],
-                event["Task Info"]["Attempt"],
-                event["Task Info"]["Speculative"],
-                "" if reason == "Success" else reason,
-            )
+            Attempt(event["Stage Attempt ID"], "" if reason == "Success" else reason)
             for event in self._events()
             if event["Event"] == "SparkListenerTaskEnd"
             for reason in [event["Task End Reason"]["Reason"]]

@@ -11,8 +11,6 @@ from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.cluster import ConfluentKafka
-from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import TopicDescription
 from eos_sink.options import parse_options
 from eos_sink.protocol import model
 from eos_sink.protocol.model import BatchId, Plan, TaskReport
@@ -81,12 +79,6 @@ class Run:
             rows = [pa.RecordBatch.from_pydict(part) for part in parts]
             task = TaskWriter(self.kafka, self.options, plan)
             yield task.write(BatchId(self._stream, batch), partition, rows)
-
-    def copies_in_sync(self, topic: str, deadline: Deadline) -> int:
-        """Of the partition that has the fewest."""
-        view = self.kafka.describe_topics([topic], deadline)[topic]
-        assert isinstance(view, TopicDescription)
-        return min(part.in_sync for part in view.partitions.values())
 
     def close(self) -> None:
         for each in self._closing:

@@ -14,7 +14,7 @@ from integration.topics import unique
 
 @contextmanager
 def transaction(bootstrap_servers: str, end: str = "commit") -> Iterator[Producer]:
-    """A transaction, whose records are flushed behind the block; `end` is commit, abort or neither."""
+    """A transaction that ends behind the block; `end` is commit, abort or neither."""
     producer = Producer(
         {
             "bootstrap.servers": bootstrap_servers,

@@ -31,7 +31,7 @@ from integration.cluster_query import SITES, ClusterQuery, Site
 from integration.in_process import Run
 from integration.own_kafka import start_own_kafka
 from integration.query import PATIENCE_S, Process, Query, rows_of
-from integration.topics import new_topic
+from integration.topics import copies_in_sync, new_topic, set_config
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -362,11 +362,15 @@ def test_too_few_copies_in_sync_delay_a_batch_until_there_are_enough(
         process = SITES["writing" if which == "output" else "prepared"].reach(query)
         log_partition = query.log_home().partition
         topic, partition = (query.topic, 0) if which == "output" else (log, log_partition)
-        query.require_copies(topic, 3)
+        set_config(cluster.direct_servers, topic, "min.insync.replicas", "3")
         others = {1, 2, 3} - {cluster.leader_of(topic, partition)}
         dead = cluster.node(min(others))
         dead.kill()
-        query.wait_copies(topic, partition, 2)
+        wait_until(
+            lambda: copies_in_sync(cluster.direct_servers, topic)[partition] == 2,
+            Deadline(PATIENCE_S),
+            "two copies are in sync",
+        )
         process.wake()
         assert not process.ends_within(NOTHING_S), "it went on with too few copies"
         dead.restart()

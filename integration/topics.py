@@ -60,3 +60,9 @@ def delete_before(servers: str, topic: str, offsets: Mapping[int, int]) -> None:
     places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
     for answer in admin.delete_records(places).values():
         answer.result(_PATIENCE_S)
+
+
+def copies_in_sync(servers: str, topic: str) -> dict[int, int]:
+    """How many copies of each partition are in sync."""
+    found = AdminClient({"bootstrap.servers": servers}).list_topics(topic, timeout=_PATIENCE_S)
+    return {number: len(part.isrs) for number, part in found.topics[topic].partitions.items()}
