@@ -98,6 +98,13 @@ class Batches:
         name = report.prepared.transaction(self.options.names, report.slot).transactional_id
         return self.kafka.control().describe([name], Deadline(LONG_S))[name]
 
+    def wait_timed_out(self, reports: list[TaskReport]) -> None:
+        wait_until(
+            lambda: self.describe(reports).status is TransactionStatus.COMPLETE_ABORT,
+            Deadline(LONG_S),
+            "the transaction has timed out",
+        )
+
     def stop_home(self) -> None:
         self.home.stop()
         assert self.cluster.leader_of(self.topic, 0) == -1
@@ -201,11 +208,7 @@ def test_a_transaction_that_times_out_without_a_leader_does_not_come_back(
     batches = make(**{"eos.transaction.timeout.ms": "15000"})
     reports = batches.write()
     batches.stop_home()
-    wait_until(
-        lambda: batches.describe(reports).status is TransactionStatus.COMPLETE_ABORT,
-        Deadline(LONG_S),
-        "the transaction has timed out",
-    )
+    batches.wait_timed_out(reports)
     batches.restart_home()
     if restarts:
         batches.restart()
@@ -224,11 +227,7 @@ def test_a_decided_transaction_that_times_out_without_a_leader_is_written_again(
         with pytest.raises(Died):
             batches.committer.commit(reports)
     batches.stop_home()
-    wait_until(
-        lambda: batches.describe(reports).status is TransactionStatus.COMPLETE_ABORT,
-        Deadline(LONG_S),
-        "the transaction has timed out",
-    )
+    batches.wait_timed_out(reports)
     batches.restart_home()
     batches.restart()
     batches.committer.commit(batches.write())
