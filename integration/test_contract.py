@@ -349,7 +349,7 @@ class TestSource(SourceContract):
     def test_members_by_the_consumer_protocol_of_kip_848_are_seen(
         self, harness: KafkaHarness, kafka: KafkaCluster
     ) -> None:
-        group, topic = f"readers-{uuid.uuid4().hex[:8]}", harness.create_topic()
+        group, topic = unique("readers"), harness.create_topic()
         settings = {"group.id": group, "group.protocol": "consumer"}
         reader = Consumer({"bootstrap.servers": kafka.bootstrap_servers, **settings})
         try:
