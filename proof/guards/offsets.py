@@ -14,6 +14,9 @@ _FIRST = f"{_TEST}TestTheFirstStart::"
 _NEW = f"{_TEST}TestANewCheckpoint::"
 _LOST = f"{_TEST}TestALostDecision::"
 _OPTION = f"{_TEST}TestTheOption::"
+_ANOTHER = f"{_TEST}TestAnotherGroup::"
+_CHOSEN = f"{_TEST}TestTheGroupsOffsets::"
+_WAYS = f"{_TEST}TestBothWaysToWrite::"
 
 GUARDS = (
     guard(
@@ -74,6 +77,14 @@ GUARDS = (
         never(_READER, "check_query", "if there != query:"),
         f"{_FIRST}test_the_directory_of_another_query_is_refused[transactions]",
         rows=("M_NOMETA",),
+    ),
+    guard(
+        "a plan that knows its query refuses another one's checkpoint",
+        "Its offsets would become the position before a row is written.",
+        never(_PLANNER, "plan", "if query is not None and ...:"),
+        f"{_WAYS}test_the_planner_refuses_the_checkpoint_of_another_query_than_it_is_told"
+        "[transactions]",
+        outside="the model has one directory",
     ),
     guard(
         "a decided batch is repeated with its offsets",
@@ -137,6 +148,32 @@ GUARDS = (
         never(_READER, "check_group", "if any(...):"),
         f"{_FIRST}test_offsets_of_another_program_are_not_overwritten[transactions]",
         rows=("M_GROUPFIRST",),
+    ),
+    guard(
+        "another group has no other offsets",
+        "They would be another program's, and the query's next commit would overwrite them.",
+        never(_READER, "check", "known.group != self._source.group"),
+        f"{_ANOTHER}test_that_another_program_uses_is_not_overwritten[transactions-False]",
+        outside="the model has one group",
+    ),
+    guard(
+        "a new checkpoint of a query with other sources stops",
+        "Only the old checkpoint knows where the query stands in them.",
+        never(_RULES, "check_whole", "if known.others:"),
+        f"{_NEW}test_the_position_of_other_sources_is_not_lost_in_silence[transactions]",
+        outside="the model has one source",
+    ),
+    guard(
+        "a partition without an offset of the group keeps its position",
+        "An operator chooses the offsets that the group has, not the first row of all others.",
+        swap(
+            "eos_sink/ops/source_position.py",
+            "_chosen",
+            "ends = {**known.end, **ends}",
+            "pass",
+        ),
+        f"{_CHOSEN}test_of_some_partitions_leave_the_others_where_they_were[transactions]",
+        outside="in the model a reset concerns all partitions",
     ),
     guard(
         "the log knows the position before the first rows",
