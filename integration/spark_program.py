@@ -57,7 +57,7 @@ def start(spark: SparkSession, query: dict[str, Any]) -> StreamingQuery:
     """A query that writes by itself, or whose `foreachBatch` writes `frames`."""
     lines = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(query["input"])
     rows = lines.repartition(query["tasks"]).selectExpr(*query["columns"])
-    where = query["options"]["checkpointLocation"]
+    where = query["options"].get("checkpointLocation")
     if query["frames"]:
 
         def write(batch: DataFrame, _: int) -> None:

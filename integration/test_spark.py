@@ -122,10 +122,10 @@ def test_a_trigger_that_runs_once_writes_all_files_as_one_batch(query: SparkQuer
     query.assert_exactly_once()
 
 
-@BOTH_WAYS
 @pytest.mark.long
 @pytest.mark.kafka("3.9.1")
 def test_a_driver_lost_after_the_decision(query: SparkQuery) -> None:
+    """Its Python processes live on, which only the format has below the JVM."""
     query.add_batch()
     query.crash(FaultPoint.COMMITTER_WRITE_AFTER, Action.KILL_JVM)
     query.finish()
