@@ -95,8 +95,11 @@ class ConfluentKafka:
         )
 
     def check_settings(self, transactional_id: str, timeout_ms: int) -> None:
-        # librdkafka takes the same settings from each client, and the native one loads numpy.
+        # librdkafka takes the same settings from each client, but for the linger of the native one,
+        # which loads numpy.
         settings, permissions = self.clients.producer_settings, self.clients.permissions
+        if self._config.native:
+            settings = {**settings, "linger.ms": "0"}
         ConfluentProducer(settings, transactional_id, timeout_ms, permissions).close()
 
     def log_producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:

@@ -94,6 +94,14 @@ def test_a_plan_finds_what_the_client_would_refuse() -> None:
         kafka.check_settings("id", TRANSACTION_MS)
 
 
+def test_a_plan_does_not_refuse_a_linger_that_only_the_other_client_uses() -> None:
+    given = {**BROKER, "kafka.linger.ms": "900000"}
+    ConfluentKafka(parse_options(given).cluster).check_settings("id", TRANSACTION_MS)
+    other = ConfluentKafka(parse_options({**given, "eos.native": "false"}).cluster)
+    with pytest.raises(ConfigurationError, match=r"linger\.ms"):
+        other.check_settings("id", TRANSACTION_MS)
+
+
 class Recorder(ConfluentClient):
     """Keeps librdkafka's configuration."""
 
