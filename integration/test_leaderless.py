@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +16,8 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.log_topic import home_of
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.options import parse_options
-from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing import KafkaCluster, TestClusterError
+from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.conftest import MakeRun
 from integration.in_process import Run
@@ -42,7 +44,14 @@ def take_leader(cluster: KafkaCluster, topic: str) -> int:
     """Stop the broker that has the only copy of a partition; the partition."""
     partition = COPIES - 1
     cluster.node(cluster.leader_of(topic, partition)).stop()
-    assert cluster.leader_of(topic, partition) == -1
+
+    def is_gone() -> bool:
+        # The other brokers may still name the one that is stopped, and the client ask that.
+        with contextlib.suppress(TestClusterError):
+            return cluster.leader_of(topic, partition) == -1
+        return False
+
+    wait_until(is_gone, Deadline(30), f"{topic}[{partition}] has no leader")
     return partition
 
 

@@ -106,9 +106,13 @@ def test_a_fault_at_each_gate_loses_and_doubles_no_row(fault: Fault, plain: Plot
 )
 def test_users_who_obey_lose_and_double_no_row_and_meet_every_error(first: int) -> None:
     pairs: Counter[Pair] = Counter()
-    for plot in at_each_gate(VERSION, Fault.NO_COORDINATOR) if first else ():
-        # A version is seldom decided just before its coordinator stands still.
-        pairs += play(plot).pairs
+    # A version is seldom decided just before its coordinator stands still, or written with too few
+    # replicas.
+    for fault in (Fault.NO_COORDINATOR, Fault.TOO_FEW_REPLICAS) if first else ():
+        for plot in at_each_gate(VERSION, fault):
+            story = play(plot)
+            pairs += story.pairs
+            assert story.violations == [], story.plot
     for seed in range(first, first + (STORIES if first == 0 else 30 * STORIES)):
         story = play(Plot.of(seed))
         pairs += story.pairs
