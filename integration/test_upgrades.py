@@ -26,7 +26,6 @@ from eos_sink.errors import (
     ProduceFailedError,
     SupersededError,
 )
-from eos_sink.identity import DEFAULT_LOG
 from eos_sink.kafka_config.java_settings import SETTINGS
 from eos_sink.options import OPTIONS, Kind, kind_of
 from eos_sink.protocol.model import LogRecord
@@ -37,6 +36,7 @@ from integration.refused_rows import Sorted
 from integration.releases import RELEASES, release_site
 from integration.spark_apps import Applications
 from integration.spark_query import SparkQuery
+from integration.topics import unique
 from tests.snippets import ROOT
 
 pytestmark = pytest.mark.timeout(600)
@@ -50,6 +50,13 @@ BOTH_WAYS = pytest.mark.parametrize("old_first", [True, False], ids=["upgrade", 
 def site(request: pytest.FixtureRequest) -> Path:
     version: str = request.param
     return release_site(version)
+
+
+@pytest.fixture
+def query(query: Query) -> Query:
+    """An older version refuses a log with what queries of other tests write, in a newer format."""
+    query.own_log()
+    return query
 
 
 def transactions(query: Query) -> None:
@@ -172,7 +179,7 @@ def test_real_spark_continues_the_checkpoint_with_the_other_version(
     spark_query: SparkQuery, applications: Applications, site: Path, inline_bytes: str
 ) -> None:
     query = spark_query
-    query.options["eos.inline.bytes"] = inline_bytes
+    query.options |= {"eos.inline.bytes": inline_bytes, "eos.log.topic": unique("log")}
     query.add_batch()
     query.add_batch()
     query.crash(DECIDED, application=applications.another(site=site))
@@ -229,7 +236,8 @@ def test_status_of_each_version_reads_the_record_of_the_other(
     query.site = site if old_first else None
     crash(query, DECIDED, batch=1)
     name = query.options.names.query
-    old, new = (status(path, kafka, name) for path in (site, ROOT))
+    log = query.options.log_topic
+    old, new = (status(path, kafka, name, log) for path in (site, ROOT))
     # 0.1.0 judges by the process alone, although the driver's member is still listed.
     assert (old.pop("driver"), new["driver"]) == ("gone", "live")
     # 0.1.0 has other keys for these.
@@ -242,8 +250,8 @@ def test_status_of_each_version_reads_the_record_of_the_other(
     query.finish()
 
 
-def status(path: Path, kafka: KafkaCluster, query: str) -> dict[str, Any]:
-    command = ["-m", "eos_sink", "status", query, "--log-topic", DEFAULT_LOG, "--json"]
+def status(path: Path, kafka: KafkaCluster, query: str, log: str) -> dict[str, Any]:
+    command = ["-m", "eos_sink", "status", query, "--log-topic", log, "--json"]
     said = run_python(path, *command, "--bootstrap-server", kafka.bootstrap_servers, good=(0, 1))
     (found,) = json.loads(said)["queries"]
     for each in found["open"]:
