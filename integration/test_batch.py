@@ -13,9 +13,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from eos_sink import cli
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import Numbering
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import Action, FaultPoint
+from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.query import Query
 from integration.spark_apps import Applications
@@ -95,6 +97,31 @@ def test_a_frame_of_which_a_task_fails_leaves_nothing_visible_and_nothing_open(
     )
     assert "bad row" in str(append(frame))
     assert query.seen() == (), "and no reader is held up"
+
+
+@BOTH_WAYS
+@pytest.mark.long
+def test_a_task_that_opens_its_transaction_after_its_job_was_aborted_holds_up_no_reader(
+    query: SparkQuery,
+) -> None:
+    """Spark does not wait for the other tasks of a failed job, and ends their processes later."""
+    query.batch, query.tasks = True, 2
+    query.options = query.frame(query.topic)
+    query.write_file(0, ["0-1-1", "0-3-3"])
+    late, aborted = FaultPoint.TASK_INIT_AFTER, FaultPoint.TASK_ABORT_AFTER
+    query.faults.arm(late, Action.PAUSE)
+    query.faults.arm(FaultPoint.TASK_PREPARED_BEFORE, Action.KILL_PROCESS)
+    patient = query.applications.another(conf={"spark.python.task.killTimeout": "60s"})
+    run = query.program(application=patient)
+    query.wait_fired(late, run)
+    assert "exited unexpectedly" in run.stopped()
+    query.faults.arm(aborted, Action.PAUSE)
+    query.faults.resume(late)
+    wait_until(
+        lambda: query.faults.fired(aborted) is not None, Deadline(30), "the other task's end"
+    )
+    assert query.seen() == ()
+    query.faults.resume(aborted)
 
 
 @pytest.mark.parametrize(

@@ -165,15 +165,17 @@ class Planner:
             )
 
     def refuse_tasks(self) -> None:
-        """Join again, so that Kafka refuses tasks of the last plan that may still run, and end what
-        they have left open. A run that was replaced does nothing: it would replace its successor.
+        """Join again, so that Kafka refuses tasks of this run's last plan that may still run, and
+        end what they have left open. A run that was replaced does nothing: it would replace its
+        successor. A process that has not planned may do it for the one that has.
 
         Raises:
             EosSinkError: as in `plan`; the next plan does it.
         """
-        if self._session.state is MemberState.CURRENT:
+        deadline = Deadline(self._options.step_timeout)
+        if self._register.read(deadline).record.run == self._run:
             self._session.close()
-            self._recover(Deadline(self._options.step_timeout))
+            self._recover(deadline)
 
     def close(self) -> None:
         """Leave no client behind, and no member that would go on with its heartbeats."""

@@ -171,7 +171,7 @@ def _write(
             try:
                 writer.abort_reports(clients.committer, reports)
                 if not reports:
-                    # The job has failed, and Spark does not wait for its other tasks to end.
+                    # The job has failed, and its other tasks may still run.
                     clients.planner.refuse_tasks()
             except EosSinkError:
                 # The first error says more, and the next plan ends what is open.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -105,8 +106,17 @@ class BatchWriter(SingleWriter, DataSourceArrowWriter):
 
     @without_frames
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        reports = _reports(messages)
         with _committers.lease(self._options, self.make_committer) as committer:
-            self.abort_reports(committer, _reports(messages))
+            self.abort_reports(committer, reports)
+        if not all(reports):
+            # The job has failed, and its other tasks may still run.
+            from eos_sink.driver.planner import Planner
+
+            run = self._token.run
+            planner = Planner(self._connect(self._options), self._options, run)
+            with contextlib.closing(planner):
+                planner.refuse_tasks()
 
 
 def _reports(messages: Sequence[WriterCommitMessage | None]) -> list[TaskReport | None]:

@@ -186,6 +186,13 @@ GUARDS = (
         outside="in the model Spark plans again at once",
     ),
     guard(
+        "a failed write refuses its tasks",
+        "The next plan, which would refuse them too, may be days later.",
+        drop("eos_sink/spark/writers.py", "BatchWriter.abort", "planner.refuse_tasks()"),
+        "tests/spark/test_writers.py::test_a_task_that_begins_after_its_job_has_failed_is_refused",
+        outside="in the model Spark plans again at once",
+    ),
+    guard(
         "a failed job refuses its tasks",
         "In a user's driver the next plan, which would refuse them too, may be days later.",
         drop("eos_sink/spark/foreach_batch.py", "_write", "clients.planner.refuse_tasks()"),
@@ -195,7 +202,7 @@ GUARDS = (
     guard(
         "a run that was replaced refuses no tasks",
         "Joining again would replace its successor.",
-        always(_PLANNER, "refuse_tasks", "self._session.state is MemberState.CURRENT"),
+        always(_PLANNER, "refuse_tasks", "self._register.read(deadline).record.run == self._run"),
         f"{_BATCH}test_a_run_that_was_replaced_does_not_replace_its_successor",
         outside=_OUTSIDE,
     ),

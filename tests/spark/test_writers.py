@@ -12,7 +12,7 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql.types import StringType, StructField, StructType
 
-from eos_sink.errors import ConfigurationError, EosSinkError
+from eos_sink.errors import ConfigurationError, EosSinkError, SupersededError
 from eos_sink.protocol.model import BatchId, Numbering
 from eos_sink.spark.writers import BatchWriter, Report
 from tests.protocol.world import TOPIC, World, log, open_ids
@@ -124,6 +124,17 @@ def test_a_write_with_a_task_that_has_not_reported_is_not_decided_and_leaves_not
         one.commit([report, None])
     one.abort([None, None])
     assert world.visible() == []
+    world.options = one._options
+    assert open_ids(world) == []
+
+
+def test_a_task_that_begins_after_its_job_has_failed_is_refused(
+    world: World, write: Callable[..., Report]
+) -> None:
+    one = writer(**{"eos.inline.bytes": "0"})
+    pickle.loads(pickle.dumps(one)).abort([None, None])
+    with pytest.raises(SupersededError):
+        write(one)
     world.options = one._options
     assert open_ids(world) == []
 
