@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
-from eos_sink.errors import ConfigurationError
+from eos_sink.errors import ConfigurationError, OperatorNeededError
 from eos_sink.identity import shown_location
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
@@ -97,8 +97,7 @@ class SourceReader:
         others = self.files.reads_others(batch.batch)
         # Never taken from the log: Spark may have made the batch before this one again, with
         # another end, after a part of its checkpoint was lost.
-        files, number = self.files, batch.batch
-        before = files.end_offsets(number - 1) if number else files.initial_offsets()
+        before = self._begin_of(batch.batch)
         if before is None:
             raise self._unreadable(f"does not show where {batch} begins")
         # Last: the directory may be deleted at any time, and another query begin in it.
@@ -107,7 +106,7 @@ class SourceReader:
         start = {place: before.get(place, 0) for place in end}
         # What a stream keeps is there from its first batch on: looking costs two listings.
         is_known = known and known.batch.stream == batch.stream and known.batch.batch >= 0
-        stateful = known.stateful if known and is_known else files.has_state()
+        stateful = known.stateful if known and is_known else self.files.has_state()
         return SourceBatch(
             self._source.group, batch, start, end, self.location, stateful=stateful, others=others
         )
@@ -154,8 +153,9 @@ class SourceReader:
             deadline: for all answers.
 
         Returns:
-            Where the query stands, if the log does not know it yet: a checkpoint that is lost
-            before its first decision is followed by one that begins at the same offsets.
+            Where the query stands, if the log does not know it yet, or not in each topic: a
+            checkpoint that is lost before its first decision is followed by one that begins at
+            the same offsets.
         """
         stream, number = self.files.stream_id(), self.files.latest_batch()
         if stream is None or number is None:
@@ -168,11 +168,19 @@ class SourceReader:
             return None  # A replay, or an old checkpoint, which the tasks refuse.
         known = record.source
         if known is None and not record.knows(batch.stream):
-            self._check_other_sink(batch, started_ms)
+            constructed = self.files.constructed_ms(number)
+            if constructed is not None and constructed < started_ms:
+                raise self.unfinished_elsewhere(batch)
         now = self.read(record, batch)
         moved = self.check(record, now, deadline)
         if known is not None and not known.stale:
-            return None
+            reached = known.reached
+            new = {place: at for place, at in now.start.items() if place not in reached}
+            if not new or not is_new_stream(record, batch):
+                return None
+            # "latest" would be another offset at the next start. The decision still is the one
+            # that has moved the position, and of all else nothing changes.
+            return replace(known, group=self._source.group, left={**known.left, **new})
         # Before a stream's first batch no row of any source is read.
         others = moved.others and number > 0
         first = BatchId(batch.stream, number - 1)
@@ -259,13 +267,15 @@ class SourceReader:
                 names, log, known.batch, known, skipped, location, new=True
             )
 
-    def _check_other_sink(self, batch: BatchId, started_ms: int) -> None:
+    def unfinished_elsewhere(self, batch: BatchId) -> OperatorNeededError:
         """The log does not know the stream: another sink may have written this batch."""
-        constructed = self.files.constructed_ms(batch.batch)
-        if constructed is not None and constructed < started_ms:
-            raise source_errors.unfinished_elsewhere(
-                self._names, batch, self.location, self._source.group
-            )
+        names, group = self._names, self._source.group
+        begins = self._begin_of(batch.batch) or {}
+        return source_errors.unfinished_elsewhere(names, batch, self.location, group, begins)
+
+    def _begin_of(self, number: int) -> Offsets | None:
+        """The offsets before a batch, as the checkpoint has them; None: it does not show them."""
+        return self.files.end_offsets(number - 1) if number else self.files.initial_offsets()
 
     def _unreadable(self, what: str) -> ConfigurationError:
         return ConfigurationError(

@@ -121,9 +121,7 @@ class _Query:
         if self.record.source is not None or self.record.decided:
             return
         if self._reader.files.latest_commit() != number:
-            raise source_errors.unfinished_elsewhere(
-                self._names, BatchId(stream, number), self._reader.location, self._source.group
-            )
+            raise self._reader.unfinished_elsewhere(BatchId(stream, number))
 
     def _check_new(self) -> SourcePosition | None:
         """The position at which a new checkpoint begins.

@@ -262,7 +262,8 @@ class SourcePosition:
         batch: that batch; its number is -1 before the stream's first one.
         start: the offsets before it, of all partitions that it has read.
         end: the offsets after it.
-        left: the offsets after an earlier batch, of partitions that are not read any more.
+        left: of partitions that are not read any more, the offsets after an earlier batch; of
+            those of a topic that a new checkpoint reads first, the offsets where it has begun.
         stale: a later batch of a query was decided without its offsets.
         stateful: the query keeps state in its checkpoint, and rows may wait there.
         others: the batch had rows of other sources, too; only the checkpoint knows their offsets.

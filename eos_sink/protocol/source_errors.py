@@ -259,21 +259,30 @@ def replayed_elsewhere(
 
 
 def unfinished_elsewhere(
-    names: QueryNames, batch: BatchId, location: str, group: str
+    names: QueryNames, batch: BatchId, location: str, group: str, begins: Offsets
 ) -> OperatorNeededError:
-    """Another sink has begun this batch, and may have written it."""
+    """Another sink has begun this batch, and may have written it.
+
+    Args:
+        begins: the offsets before the batch, as far as the checkpoint shows them.
+    """
+    accept = (
+        f"{_RESET}, and start the query with "
+        "startingOffsets=eos_sink.starting_offsets(options, default='committed')."
+    )
+    where = _show({place: str(offset) for place, offset in begins.items()})
     return OperatorNeededError(
         f"Query {names.query}: {batch} was begun before this start, by a sink that is not this "
         f"one: {location} has its offsets and no commit. Its rows may be in the topic, in whole or "
         "in part. Nothing of it was written by this sink.",
         remedy="If no other sink has ever written with this checkpoint, its rows are in no topic: "
-        f"{_without(location)}start the query again. Else start the query once more with the sink "
-        "that has begun the batch, let it finish it, and stop it while it is idle. Or find out "
-        "which rows are in the topic, "
-        f"{_without(location)}set the offsets of group {group} to the first rows that are not "
-        f"{_RESET}, and start the query with "
-        "startingOffsets=eos_sink.starting_offsets(options, default='committed').",
-        data={"batch": batch.batch, "stream": batch.stream},
+        f"{_without(location)}start the query again; with default='latest' it would skip the rows "
+        f"that have come since: set the offsets of group {group} to where the batch begins "
+        f"({where or 'unknown'}) {accept} Else start the query once more with the sink that has "
+        "begun the batch, let it finish it, and stop it while it is idle. Or find out which rows "
+        f"are in the topic, {_without(location)}set the offsets of group {group} to the first "
+        f"rows that are not {accept}",
+        data={"batch": batch.batch, "stream": batch.stream, "begins": as_json(begins)},
         action=Action.LOOK,
     )
 

@@ -16,6 +16,7 @@ _LOST = f"{_TEST}TestALostDecision::"
 _OPTION = f"{_TEST}TestTheOption::"
 _ANOTHER = f"{_TEST}TestAnotherGroup::"
 _CHOSEN = f"{_TEST}TestTheGroupsOffsets::"
+_TOPIC = f"{_TEST}TestATopicThatIsNew::"
 _WAYS = f"{_TEST}TestBothWaysToWrite::"
 
 GUARDS = (
@@ -52,7 +53,7 @@ GUARDS = (
             _READER,
             "read",
             "before = ...",
-            "before = record.source.end if record.source else files.initial_offsets()",
+            "before = record.source.end if record.source else self.files.initial_offsets()",
         ),
         f"{_NEW}test_a_batch_that_was_made_again_with_another_end[transactions]",
         rows=("M_TRUSTEND",),
@@ -64,7 +65,7 @@ GUARDS = (
             _READER,
             "read",
             "before = ...",
-            "before = files.end_offsets(number - 1) if number else files.initial_offsets()\n"
+            "before = self._begin_of(batch.batch)\n"
             "if before is None and record.source: before = record.source.end",
         ),
         f"{_NEW}test_a_directory_that_does_not_show_where_it_begins[transactions]",
@@ -106,6 +107,14 @@ GUARDS = (
         never(_READER, "check_bounds", "if gone:"),
         f"{_NEW}test_rows_that_were_deleted_stop_it[transactions]",
         outside="the model's source keeps its rows",
+    ),
+    guard(
+        "where a new topic of a new checkpoint begins is noted before any row",
+        "Its end, with default='latest', is elsewhere when the next checkpoint begins: the rows "
+        "in between would be skipped.",
+        always(_READER, "check_first", "not new or not is_new_stream(record, batch)"),
+        f"{_TOPIC}test_is_read_from_where_its_first_start_was[transactions]",
+        outside="in the model a topic begins with the first decision that has it",
     ),
     guard(
         "a new checkpoint of a query with state stops",
@@ -217,7 +226,7 @@ GUARDS = (
     guard(
         "a batch that another sink has begun is not written",
         "Its rows may be in the topic, in whole or in part.",
-        drop(_READER, "check_first", "self._check_other_sink(...)"),
+        never(_READER, "check_first", "constructed is not None and constructed < started_ms"),
         f"{_FIRST}test_a_batch_that_another_sink_has_begun_is_refused[transactions]",
         rows=("M_AHEAD",),
     ),

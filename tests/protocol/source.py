@@ -136,13 +136,19 @@ def reading_world(
 
 def produce_input(world: World, rows: int, value: Callable[[int, int], bytes]) -> None:
     """Add rows to each partition of the input."""
-    topic = world.cluster.create_topic(INPUT, 2)
+    world.cluster.create_topic(INPUT, 2)
+    produce_topic(world, INPUT, rows, value)
+
+
+def produce_topic(world: World, name: str, rows: int, value: Callable[[int, int], bytes]) -> None:
+    """Add rows to each partition of a topic."""
+    topic = world.cluster.topics[name]
     producer = FakeKafka(world.cluster).producer("input", 60_000)
     producer.init(Deadline(30))
     producer.begin()
     for partition in range(len(topic.partitions)):
         for number in range(rows):
-            producer.produce(INPUT, value(partition, number), partition=partition)
+            producer.produce(name, value(partition, number), partition=partition)
     producer.commit(Deadline(30))
 
 

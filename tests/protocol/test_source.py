@@ -13,6 +13,7 @@ from eos_sink.ops import RefusedChoice
 from eos_sink.ops.source_position import Use, read_source, use
 from eos_sink.ops.starting_offsets import find_starting_offsets
 from eos_sink.protocol.model import BatchId, Numbering
+from eos_sink.protocol.values import Offsets
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.log import Outcome
 from tests.fakes.process import At, Killed, Moment
@@ -24,6 +25,7 @@ from tests.protocol.source import (
     ReadingWorld,
     committed,
     position,
+    produce_topic,
     reading_world,
     source_options,
 )
@@ -168,6 +170,36 @@ class TestTheFirstStart:
         with pytest.raises(OperatorNeededError):
             reader.driver.planner.plan()
         assert log(reader.world)[-1].source is None
+
+    def test_that_failed_skips_no_row_with_another_checkpoint(self, reader: Reader) -> None:
+        # default="latest"; then the first plan fails, and rows come.
+        reader.files.began = {0: 5, 1: 6}
+        reader.begin()
+        given = given_options(
+            **{
+                "eos.id": "story",
+                "subscribe": INPUT,
+                "eos.source.group.id": GROUP,
+                "checkpointLocation": "/checkpoint",
+            }
+        )
+
+        def find(default: str) -> object:
+            kafka = FakeKafka(reader.world.cluster)
+            found = find_starting_offsets(given, default, lambda _: kafka, reader.files)
+            return json.loads(found)[INPUT]
+
+        with pytest.raises(OperatorNeededError) as raised:
+            find("latest")
+        # As the error says.
+        begins = raised.value.data["begins"]
+        assert begins == {INPUT: {"0": 5, "1": 6}}
+        assert "latest" in raised.value.remedy
+        reader.world.cluster.groups.commit_offsets(
+            GROUP, {(INPUT, int(p)): at for p, at in begins[INPUT].items()}
+        )
+        reader.files.delete()
+        assert find("committed") == begins[INPUT]
 
     def test_a_checkpoint_of_another_sink_is_continued(self, reader: Reader) -> None:
         reader.files.ends = {0: {0: 3, 1: 2}}
@@ -392,6 +424,80 @@ class TestAnotherGroup:
         reader.run()
         assert reader.world.visible() == read_rows({0: 3, 1: 3})
         assert position(reader.world).group == "others"
+
+
+MORE = "more"
+
+
+class WithAnotherTopic(Checkpoint):
+    """Of a query that reads another topic, too, which has no rows for it yet."""
+
+    began_more = 0
+
+    def end_offsets(self, batch: int) -> Offsets | None:
+        offsets = super().end_offsets(batch)
+        return None if offsets is None else {**offsets, (MORE, 0): self.began_more}
+
+    def initial_offsets(self) -> Offsets | None:
+        return {**(super().initial_offsets() or {}), (MORE, 0): self.began_more}
+
+
+class TestATopicThatIsNew:
+    """It begins at its end, with `default="latest"`, and has more rows later."""
+
+    def find(self, reader: Reader) -> dict[str, dict[str, int]]:
+        given = given_options(
+            **{
+                "eos.id": "story",
+                "subscribe": f"{INPUT},{MORE}",
+                "eos.source.group.id": reader.world.options.source.group,  # type: ignore[union-attr]
+                "checkpointLocation": "/checkpoint",
+            }
+        )
+        kafka = FakeKafka(reader.world.cluster)
+        found: dict[str, dict[str, int]] = json.loads(
+            find_starting_offsets(given, "latest", lambda _: kafka, Checkpoint(None))
+        )
+        return found
+
+    def add(self, reader: Reader) -> None:
+        """The topic, at a hand-over, whose first batch fails."""
+        topic = reader.world.cluster.create_topic(MORE, 1)
+        produce_topic(reader.world, MORE, 5, lambda p, n: b"%d-%d more" % (p, n))
+        self.start_at(reader, "stream-2", topic.partitions[0].end - 1)
+        reader.write(reader.begin())
+
+    def start_at(self, reader: Reader, stream: str, offset: int) -> None:
+        ends = position(reader.world).end
+        reader.files = WithAnotherTopic(stream, {p: ends[INPUT, p] for p in (0, 1)})
+        reader.files.began_more = offset
+        reader.restart()
+
+    def test_is_read_from_where_its_first_start_was(self, reader: Reader) -> None:
+        reader.run(2)
+        decided = position(reader.world)
+        self.add(reader)
+        assert position(reader.world).batch == decided.batch
+        assert committed(reader.world) == {0: 2, 1: 2}
+        found = self.find(reader)
+        assert found == {INPUT: {"0": 2, "1": 2}, MORE: {"0": 5}}
+        self.start_at(reader, "stream-3", 6)
+        assert refuse(reader).data["stands"] == {MORE: {"0": 5}}
+        self.start_at(reader, "stream-4", 5)
+        reader.run()
+        assert reader.world.visible() == read_rows({0: 3, 1: 3})
+        assert position(reader.world).end[MORE, 0] == 5
+
+    def test_does_not_move_a_former_group(self, reader: Reader) -> None:
+        reader.run(2)
+        groups, inline = reader.world.cluster.groups, reader.world.options.inline_bytes
+        reader.world.options = source_options(
+            **{"eos.source.group.id": "others", "eos.inline.bytes": str(inline)}
+        )
+        groups.commit_offsets(GROUP, {(INPUT, 0): 0})
+        self.add(reader)
+        assert committed(reader.world) == {0: 0, 1: 2}
+        assert self.find(reader) == {INPUT: {"0": 2, "1": 2}, MORE: {"0": 5}}
 
 
 class TestTheGroupsOffsets:
