@@ -70,6 +70,40 @@ def begins_elsewhere(  # noqa: PLR0913, PLR0917
     )
 
 
+def batches_left_out(  # noqa: PLR0913, PLR0917
+    names: QueryNames,
+    log: str,
+    batch: BatchId,
+    known: SourcePosition,
+    wrong: Mapping[Place, tuple[int, int]],
+    location: str,
+) -> OperatorNeededError:
+    """Batches before this one were not decided, and Spark has gone on: the function of foreachBatch
+    has not written them, or has caught the error of the sink.
+
+    Args:
+        wrong: of each partition the offset that the query stands at, and the one it begins at.
+    """
+    return OperatorNeededError(
+        f"Query {names.query}: the last decided batch is {_last(known)}, and {batch} follows, at "
+        f"other source offsets (decided end and begin): {_show_both(wrong)}. The sink has written "
+        "no row of what is between. Nothing of this batch is visible.",
+        remedy="If the function of foreachBatch catches errors, let it raise those of the sink; "
+        f"{_without(location)}{_START}: the batches are read again, and what the function writes "
+        "elsewhere is written again. If it has left these batches out on purpose, keep the "
+        f"checkpoint: set the offsets of group {known.group} to where {batch} begins {_RESET}, "
+        f"accept them ({offsets_command(names, log, USE_GROUP)}), start the query again, and let "
+        "the function write each batch from now on, at least batch.limit(0).",
+        data={
+            "batch": batch.batch,
+            "stream": batch.stream,
+            "group": known.group,
+            "stands": as_json({place: at[0] for place, at in wrong.items()}),
+            "begins": as_json({place: at[1] for place, at in wrong.items()}),
+        },
+    )
+
+
 def unknown_position(
     names: QueryNames,
     log: str,

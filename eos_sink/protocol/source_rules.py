@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from eos_sink.identity import QueryNames
 from eos_sink.protocol import source_errors
-from eos_sink.protocol.model import BatchId, Decision, LogRecord, SourcePosition
+from eos_sink.protocol.model import BatchId, Decision, LogRecord, Numbering, SourcePosition
 from eos_sink.protocol.values import Offsets, Place
 
 
@@ -80,14 +80,19 @@ def check_start(
     same = known.batch.stream == now.batch.stream
     if not same and not discards_state:
         check_whole(names, now.batch, known, now.location)
-    # In between, the query's own code may have written nothing.
-    skipped = same and now.batch.batch > known.batch.batch + 1
+    left_out = same and now.batch.batch > known.batch.batch + 1
+    # Batches without rows are not decided while the option is off. The function of foreachBatch
+    # calls the sink, and may have caught its error: then rows of the batches between are nowhere.
+    is_function = now.batch.numbering is Numbering.FOREACH
+    skipped = left_out and not is_function
     reached = known.reached
     wrong = {
         place: (reached[place], start)
         for place, start in now.start.items()
         if place in reached and (start < reached[place] or (start > reached[place] and not skipped))
     }
+    if wrong and left_out and is_function:
+        raise source_errors.batches_left_out(names, log, now.batch, known, wrong, now.location)
     if wrong:
         raise source_errors.begins_elsewhere(
             names, log, now.batch, known, wrong, now.location, new=not same

@@ -16,6 +16,7 @@ _LOST = f"{_TEST}TestALostDecision::"
 _OPTION = f"{_TEST}TestTheOption::"
 _ANOTHER = f"{_TEST}TestAnotherGroup::"
 _CHOSEN = f"{_TEST}TestTheGroupsOffsets::"
+_CATCHES = f"{_TEST}TestAFunctionThatCatchesErrors::"
 _TOPIC = f"{_TEST}TestATopicThatIsNew::"
 _WAYS = f"{_TEST}TestBothWaysToWrite::"
 
@@ -44,6 +45,13 @@ GUARDS = (
         never(_RULES, "check_start", "start > reached[place] and not skipped"),
         f"{_NEW}test_elsewhere_it_stops_and_names_both_sides[transactions-skips]",
         rows=("M_LATER",),
+    ),
+    guard(
+        "a batch that foreachBatch has left out stops the next one",
+        "Its function may have caught the sink's error: Spark goes on, and the rows are nowhere.",
+        swap(_RULES, "check_start", "is_function = ...", "is_function = False"),
+        f"{_CATCHES}test_stops_at_each_batch_that_follows[transactions-1]",
+        outside="the model has no foreachBatch",
     ),
     guard(
         "the start is read from the checkpoint",

@@ -7,7 +7,12 @@ from typing import ClassVar
 
 import pytest
 
-from eos_sink.errors import ClusterError, ConfigurationError, OperatorNeededError
+from eos_sink.errors import (
+    ClusterError,
+    ConfigurationError,
+    OperatorNeededError,
+    UnfinishedError,
+)
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.source_position import Use, read_source, use
@@ -424,6 +429,91 @@ class TestAnotherGroup:
         reader.run()
         assert reader.world.visible() == read_rows({0: 3, 1: 3})
         assert position(reader.world).group == "others"
+
+
+class TestAFunctionThatCatchesErrors:
+    """Spark commits a batch of `foreachBatch` of which the sink has written nothing."""
+
+    @pytest.fixture
+    def reader(self, world: ReadingWorld) -> Reader:
+        world.options = batch_options(
+            **{
+                "eos.id": "story",
+                "eos.source.group.id": GROUP,
+                "checkpointLocation": "/checkpoint",
+                "eos.inline.bytes": str(world.options.inline_bytes),
+            }
+        )
+        reader = Reader(world, Checkpoint(began=dict(START)))
+        self.start(reader)
+        return reader
+
+    def start(self, reader: Reader) -> None:
+        stream = BatchId.numbered_by(Numbering.FOREACH, str(reader.files.stream), 0).stream
+        reader.driver = Driver(reader.world, stream, files=reader.files)
+
+    def leave_out(self, reader: Reader) -> None:
+        """The batch fails before its decision, and the function goes on."""
+        reports = reader.write(reader.begin())
+        reader.driver.committer.abort(reports)
+        reader.files.commits.add(reader.number)
+
+    @pytest.mark.parametrize("decided", [0, 1])
+    def test_stops_at_each_batch_that_follows(self, reader: Reader, decided: int) -> None:
+        for _ in range(decided):
+            reader.run()
+        self.leave_out(reader)
+        for number in (1, 2):
+            error = refuse(reader)
+            assert error.data["stands"] == {INPUT: {"0": decided, "1": decided}}
+            assert error.data["begins"] == {INPUT: dict.fromkeys(("0", "1"), decided + number)}
+            reader.files.commits.add(reader.number)
+        assert committed(reader.world) == {0: decided, 1: decided}
+        # As the error says.
+        reader.files = Checkpoint("stream-2", {0: decided, 1: decided})
+        self.start(reader)
+        reader.run(3)
+        assert reader.world.visible() == read_rows({0: decided + 3, 1: decided + 3})
+
+    def test_of_rows_that_it_does_not_want_is_accepted_by_an_operator(self, reader: Reader) -> None:
+        reader.run()
+        reader.files.ends[1], reader.files.commits = {0: 2, 1: 2}, {0, 1}
+        begins = refuse(reader).data["begins"]
+        reader.world.cluster.groups.commit_offsets(
+            GROUP, {(INPUT, int(p)): at for p, at in begins[INPUT].items()}
+        )
+        use_group(reader)
+        self.start(reader)
+        reader.run()
+        assert reader.world.visible() == [b"0-0", b"0-2", b"1-0", b"1-2"]
+        assert committed(reader.world) == {0: 3, 1: 3}
+
+    def test_loses_nothing_if_the_batch_had_nothing(self, reader: Reader) -> None:
+        reader.run()
+        reader.files.ends[1], reader.files.commits = {0: 1, 1: 1}, {0, 1}
+        reader.run()
+        assert reader.world.visible() == read_rows({0: 2, 1: 2})
+
+    @pytest.mark.parametrize("world", ["0"], indirect=True)
+    @pytest.mark.parametrize("partitions", [(0,), (0, 1)])
+    def test_of_a_decided_batch_that_is_lost_stops(
+        self, world: ReadingWorld, reader: Reader, partitions: tuple[int, ...]
+    ) -> None:
+        reports = reader.write(reader.begin())
+
+        def expire() -> None:
+            for partition in partitions:
+                late_attempt(world, reports[0].slot, partition)
+
+        At(reader.driver.commits.process, "log_producer.commit", Moment.AFTER, expire)
+        with pytest.raises(UnfinishedError):
+            reader.driver.committer.commit(reports)
+        reader.files.commits.add(0)
+        before = world.visible()
+        number = reader.begin()
+        with pytest.raises(OperatorNeededError):
+            reader.commit(number, reader.write(number))
+        assert world.visible() == before
 
 
 MORE = "more"
