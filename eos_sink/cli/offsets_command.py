@@ -33,7 +33,8 @@ EXIT_CODES = {
 }
 _CONSEQUENCES = {
     "record": "the group gets the offsets of the decision log, which repeats and skips no row, "
-    "unless a topic was deleted and created again since",
+    "unless a topic was deleted and created again since, or the query has written under another "
+    "identity, which has moved the group",
     "group": "a new checkpoint begins at the offsets of the group: rows before them that are not "
     "visible are skipped, rows after them that are visible are written again",
 }

@@ -175,12 +175,14 @@ def group_differs(  # noqa: PLR0913, PLR0917
         f"Query {names.query} stands at other offsets than group {group} has (decision log and "
         f"group): {shown}. They were reset, have expired, or another program has "
         "committed them. Nothing was written.",
-        remedy=f"Choose: {offsets_command(names, log, USE_RECORD)} keeps what the log says, which "
-        "repeats and skips no row, and commits it to the group; "
-        f"{offsets_command(names, log, USE_GROUP)} begins where the group is. Then "
-        f"{_without(location)}{_START}. With a topic that was deleted and created again, Kafka "
-        "deletes the group's offsets in it, and those of the log are of no use: set them to its "
-        f"first rows {_RESET}, and choose the group.",
+        remedy=f"Choose: {offsets_command(names, log, USE_RECORD)} keeps what the log says, and "
+        "commits it to the group: no row of this query is repeated or skipped. "
+        f"{offsets_command(names, log, USE_GROUP)} begins where the group is: choose it if the "
+        "query has written under another eos.id since, or within foreachBatch instead of by "
+        "itself or the reverse, and has moved the group there; its rows would be repeated else. "
+        f"Then {_without(location)}{_START}. With a topic that was deleted and created again, "
+        "Kafka deletes the group's offsets in it, and those of the log are of no use: set them to "
+        f"its first rows {_RESET}, and choose the group.",
         data={
             "group": group,
             "stands": as_json({place: stands[place] for place in places}),

@@ -667,6 +667,24 @@ class TestBothWaysToWrite:
         reader.files = Checkpoint(None)
         assert self.find(reader) == {"0": 4, "1": 4}
 
+    def test_a_new_checkpoint_of_the_former_one_goes_on_where_the_group_is(
+        self, reader: Reader
+    ) -> None:
+        by_itself = reader.world.options
+        reader.run(2)
+        self.within_foreach_batch(reader, **{"eos.source.group.id": GROUP})
+        reader.run()
+        reader.world.options = by_itself
+        reader.new_checkpoint({0: 2, 1: 2})
+        error = refuse(reader)
+        assert error.data["committed"] == {INPUT: {"0": 3, "1": 3}}
+        # As the error says.
+        assert "another eos.id" in error.remedy
+        use_group(reader)
+        reader.new_checkpoint({0: 3, 1: 3}, "stream-3")
+        reader.run()
+        assert reader.world.visible() == read_rows({0: 4, 1: 4})
+
     def start_with_another_querys_checkpoint(self, reader: Reader) -> None:
         """The first start of a query, whose writer names the wrong directory."""
         right = reader.files
