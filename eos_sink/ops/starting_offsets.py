@@ -86,14 +86,17 @@ class _Query:
         with closing(register):
             self.record: LogRecord = register.read(self._deadline).record
 
-    def knows_most(self) -> tuple[bool, bool, bool]:
-        """The largest is of the identity that has written last: the group follows it."""
+    def knows_most(self) -> tuple[bool, bool, bool, int]:
+        """The largest is of the identity that has written last: the group follows it, or, if it was
+        reset or has expired, it is of the run that was started last."""
         known = self.record.source
         has_moved_group = False
         if known is not None:
             committed = self._kafka.group_offsets(self._source.group, self._deadline)
             has_moved_group = not known.stale and not known.differs(committed)
-        return has_moved_group, known is not None, bool(self.record.decided)
+        run = self.record.run
+        started_ms = 0 if run is None else run.started_ms
+        return has_moved_group, known is not None, bool(self.record.decided), started_ms
 
     def find(self, default: Default) -> dict[Place, int]:
         """The offset at which each partition begins; Spark's -2 and -1 for the ends of its log."""

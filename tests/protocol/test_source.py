@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import ClassVar
 
 import pytest
@@ -666,6 +667,21 @@ class TestBothWaysToWrite:
         reader.run()
         reader.files = Checkpoint(None)
         assert self.find(reader) == {"0": 4, "1": 4}
+
+    def test_a_group_that_has_expired_is_compared_with_the_one_that_was_started_last(
+        self, reader: Reader
+    ) -> None:
+        reader.run(2)
+        self.within_foreach_batch(reader, **{"eos.source.group.id": GROUP})
+        later = replace(reader.driver.identity, started_ms=reader.driver.identity.started_ms + 1)
+        stream = BatchId.numbered_by(Numbering.FOREACH, str(reader.files.stream), 0).stream
+        reader.driver = Driver(reader.world, stream, later, files=reader.files)
+        reader.run()
+        reader.world.cluster.groups.committed.clear()
+        reader.files = Checkpoint(None)
+        with pytest.raises(OperatorNeededError) as raised:
+            self.find(reader)
+        assert raised.value.data["stands"] == {INPUT: {"0": 3, "1": 3}}
 
     def test_a_new_checkpoint_of_the_former_one_goes_on_where_the_group_is(
         self, reader: Reader
