@@ -147,7 +147,7 @@ class Committer:
                     )
                 self._decide(reports, decision, rows, deadline)
 
-    def abort(self, reports: Sequence[TaskReport], token: PlanToken | None = None) -> None:
+    def abort(self, reports: Sequence[TaskReport], token: PlanToken | None = None) -> Entry | None:
         """Give up a batch. What the decision names is settled instead.
 
         Without token and reports the plan is unknown, so it cannot be fenced: the query's next
@@ -155,6 +155,9 @@ class Committer:
 
         Args:
             token: the plan's, if it is known without a report.
+
+        Returns:
+            The record that gives up the plan; None: the plan is unknown, or not the latest one.
         """
         from eos_sink.driver.abort import (
             abort_all,
@@ -172,7 +175,7 @@ class Committer:
             settle(self._kafka, self._names, entry.record, deadline, just_decided=False)
         self._warn_of_decided(decision, reports)
         if token is None:
-            return
+            return None
         listed = list_undecided(self._kafka, self._names, decision, deadline)
         decided = decision.transactions(self._names).keys() if decision else frozenset()
         prepared = self._transactions(reports)
@@ -180,14 +183,22 @@ class Committer:
         figures = self._metrics.take_pending() + Stats({Count.ABORTS: 1})
         try:
             with log_superseded(self._names):
-                fence_plans(self._register, token, entry, deadline, figures, gives_up=True)
+                entry = fence_plans(
+                    self._register,
+                    token,
+                    entry,
+                    deadline,
+                    figures,
+                    gives_up=True,
+                )
         except SupersededError:
-            return  # A newer driver owns the query; its recovery cleans up.
+            return None  # A newer driver owns the query; its recovery cleans up.
         except CommitFailedError as refused:
             self._leave_open(refused)
-            return
+            return None
         abort_all(self._kafka, given_up, deadline)
         self._metrics.aborted(reports, len(given_up))
+        return entry
 
     def close(self) -> None:
         """Leave no client behind."""

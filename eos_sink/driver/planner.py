@@ -164,16 +164,20 @@ class Planner:
                 self._read_back(token, entry.decision, found, deadline),
             )
 
-    def refuse_tasks(self) -> None:
-        """Join again, so that Kafka refuses tasks of this run's last plan that may still run, and
-        end what they have left open. A run that was replaced does nothing: it would replace its
-        successor. A process that has not planned may do it for the one that has.
+    def refuse_tasks(self, given_up: Entry) -> None:
+        """Join again, so that Kafka refuses tasks of a failed job that may still run, and end what
+        they have left open. If anything was written since, it does nothing: it would replace a
+        newer write, of this process too. A process that has not planned may do it for the one that
+        has.
+
+        Args:
+            given_up: the record that has given up the plan of the tasks.
 
         Raises:
             EosSinkError: as in `plan`; the next plan does it.
         """
         deadline = Deadline(self._options.step_timeout)
-        if self._register.read(deadline).record.run == self._run:
+        if self._register.read(deadline).seq == given_up.seq:
             self._session.close()
             self._recover(deadline)
 
@@ -245,9 +249,10 @@ class Planner:
         return self._abort_undecided(entry, deadline)
 
     def _may_be_running(self, entry: Entry) -> bool:
-        """True if the last batch write of this process may go on in another thread: it is neither
-        decided nor given up, or the log does not say yet that its decision is settled."""
-        if self._planned is not None and self._planned.seq == entry.seq:
+        """True if tasks of the last batch write of this process may run: it is not decided, so it
+        goes on in another thread or has failed, and Spark does not wait for the tasks of a failed
+        job; or the log does not say yet that its decision is settled."""
+        if self._planned is not None and self._planned.decision == entry.decision:
             return True
         return entry.record.needs_settled_note and not entry.record.settled
 

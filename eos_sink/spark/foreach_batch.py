@@ -169,10 +169,10 @@ def _write(
             writer.commit_reports(clients.committer, reports)
         except BaseException:
             try:
-                writer.abort_reports(clients.committer, reports)
-                if not reports:
+                given_up = writer.abort_reports(clients.committer, reports)
+                if given_up is not None and not reports:
                     # The job has failed, and its other tasks may still run.
-                    clients.planner.refuse_tasks()
+                    clients.planner.refuse_tasks(given_up)
             except EosSinkError:
                 # The first error says more, and the next plan ends what is open.
                 _LOGGER.warning("The batch was not aborted.", exc_info=True)

@@ -20,7 +20,7 @@ from zipimport import zipimporter
 from pyspark import TaskContext
 
 from eos_sink.errors import ConfigurationError, EosSinkError
-from eos_sink.protocol.model import BatchId, Numbering, Plan, TaskReport
+from eos_sink.protocol.model import BatchId, Entry, Numbering, Plan, TaskReport
 from eos_sink.sink_options import SinkOptions, Version
 from eos_sink.spark.client_cache import Connect, in_this_python
 
@@ -175,9 +175,15 @@ class SingleWriter(SinkWriter):
         with add_batch_remedy(Stage.COMMIT, batch, self._token):
             committer.commit(check_all_reported(reports))
 
-    def abort_reports(self, committer: Committer, reports: Sequence[TaskReport | None]) -> None:
-        """End what the tasks have left open: the next plan under this identity may be days away."""
-        committer.abort([report for report in reports if report], self._token)
+    def abort_reports(
+        self, committer: Committer, reports: Sequence[TaskReport | None]
+    ) -> Entry | None:
+        """End what the tasks have left open: the next plan under this identity may be days away.
+
+        Returns:
+            The record that gives up the plan; None: a newer write goes on.
+        """
+        return committer.abort([report for report in reports if report], self._token)
 
     def _numbered(self, context: TaskContext) -> tuple[BatchId, str]:
         """The batch, and Spark's run id of the query whose `foreachBatch` writes."""

@@ -108,15 +108,15 @@ class BatchWriter(SingleWriter, DataSourceArrowWriter):
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         reports = _reports(messages)
         with _committers.lease(self._options, self.make_committer) as committer:
-            self.abort_reports(committer, reports)
-        if not all(reports):
+            given_up = self.abort_reports(committer, reports)
+        if given_up is not None and not all(reports):
             # The job has failed, and its other tasks may still run.
             from eos_sink.driver.planner import Planner
 
             run = self._token.run
             planner = Planner(self._connect(self._options), self._options, run)
             with contextlib.closing(planner):
-                planner.refuse_tasks()
+                planner.refuse_tasks(given_up)
 
 
 def _reports(messages: Sequence[WriterCommitMessage | None]) -> list[TaskReport | None]:

@@ -188,22 +188,22 @@ GUARDS = (
     guard(
         "a failed write refuses its tasks",
         "The next plan, which would refuse them too, may be days later.",
-        drop("eos_sink/spark/writers.py", "BatchWriter.abort", "planner.refuse_tasks()"),
+        drop("eos_sink/spark/writers.py", "BatchWriter.abort", "planner.refuse_tasks(...)"),
         "tests/spark/test_writers.py::test_a_task_that_begins_after_its_job_has_failed_is_refused",
         outside="in the model Spark plans again at once",
     ),
     guard(
         "a failed job refuses its tasks",
         "In a user's driver the next plan, which would refuse them too, may be days later.",
-        drop("eos_sink/spark/foreach_batch.py", "_write", "clients.planner.refuse_tasks()"),
+        drop("eos_sink/spark/foreach_batch.py", "_write", "clients.planner.refuse_tasks(...)"),
         "tests/spark/test_foreach_batch.py::test_a_task_that_begins_after_its_job_has_failed_is_refused",
         outside="in the model Spark plans again at once",
     ),
     guard(
-        "a run that was replaced refuses no tasks",
-        "Joining again would replace its successor.",
-        always(_PLANNER, "refuse_tasks", "self._register.read(deadline).record.run == self._run"),
-        f"{_BATCH}test_a_run_that_was_replaced_does_not_replace_its_successor",
+        "a failed write that was followed refuses no tasks",
+        "Joining again would replace the write that goes on.",
+        always(_PLANNER, "refuse_tasks", "self._register.read(deadline).seq == given_up.seq"),
+        f"{_BATCH}test_a_plan_that_comes_while_a_failed_write_is_aborted_is_not_replaced[other]",
         outside=_OUTSIDE,
     ),
 )

@@ -309,7 +309,7 @@ GUARDS = (
     guard(
         "abort fences the plans",
         "Earlier plans can no longer be decided after the abort.",
-        drop(_COMMITTER, "abort", "fence_plans(...)"),
+        drop(_COMMITTER, "abort", "entry = fence_plans(...)"),
         f"{_WAKES_UP}[Moment.BEFORE-abort]",
         f"{_STORY}test_half_a_task_that_goes_on_after_an_abort_is_never_decided",
         f"{_ZOMBIE}test_a_commit_is_refused_also_when_no_newer_driver_has_joined[4.3.0-FaultPoint.COMMITTER_OPEN_BEFORE]",
@@ -342,7 +342,7 @@ GUARDS = (
         "a refused fence ends the abort",
         "An abort that cannot fence the plans aborts nothing: the listed transactions may be "
         "decided by now.",
-        drop(_COMMITTER, "abort", "return", nth=2, of=3),
+        drop(_COMMITTER, "abort", "return None", nth=2, of=3),
         f"{_GUARD}test_an_abort_whose_fence_is_refused_aborts_nothing",
         rows=("M_ABORTANYWAY",),
     ),

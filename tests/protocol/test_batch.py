@@ -17,7 +17,7 @@ from eos_sink.errors import (
     SupersededError,
 )
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.protocol.model import BatchId, Numbering, Plan, Run
+from eos_sink.protocol.model import BatchId, Numbering, Plan
 from eos_sink.protocol.values import MemberState
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import At, Moment
@@ -148,8 +148,9 @@ def test_a_task_that_goes_on_after_its_job_has_failed_leaves_nothing_open(
 ) -> None:
     """Spark aborts a failed job while its other tasks run."""
     plan = job.planner.plan()
-    job.committer.abort([], plan.token)
-    job.planner.refuse_tasks()
+    given_up = job.committer.abort([], plan.token)
+    assert given_up is not None
+    job.planner.refuse_tasks(given_up)
     with pytest.raises(SupersededError):
         job.write(plan, once("failed"), [b"late"])
     assert open_ids(world) == []
@@ -157,14 +158,19 @@ def test_a_task_that_goes_on_after_its_job_has_failed_leaves_nothing_open(
     assert world.visible() == [b"next"]
 
 
-def test_a_run_that_was_replaced_does_not_replace_its_successor(world: World, job: Job) -> None:
-    plan = job.planner.plan()
-    newer = Planner(FakeKafka(world.cluster), world.options, Run("host-b", 2, 0))
-    newer.plan()
-    before = log(world)
-    job.committer.abort([], plan.token)
-    job.planner.refuse_tasks()
-    assert log(world) == before
+@pytest.mark.parametrize("newer", ["other", "same"])
+def test_a_plan_that_comes_while_a_failed_write_is_aborted_is_not_replaced(
+    world: World, job: Job, newer: str
+) -> None:
+    """A plan of another session, or of another thread of this one."""
+    given_up = job.committer.abort([], job.planner.plan().token)
+    assert given_up is not None
+    next_one = job if newer == "same" else Job(world)
+    plan = next_one.planner.plan()
+    aborting = Planner(FakeKafka(world.cluster), world.options, job.identity)
+    aborting.refuse_tasks(given_up)
+    next_one.committer.commit(next_one.write(plan, once("newer"), [b"a"]))
+    assert world.visible() == [b"a"]
 
 
 def test_the_note_of_a_write_does_not_give_up_the_next_one_of_its_session(

@@ -14,7 +14,9 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from eos_sink.errors import ConfigurationError, EosSinkError, SupersededError
 from eos_sink.protocol.model import BatchId, Numbering
+from eos_sink.protocol.values import MemberState
 from eos_sink.spark.writers import BatchWriter, Report
+from tests.fakes.kafka import FakeMember
 from tests.protocol.world import TOPIC, World, log, open_ids
 from tests.spark.fake_source import FakeDataSource, Task
 
@@ -22,6 +24,7 @@ SCHEMA = StructType([StructField("value", StringType())])
 OPTIONS = {"kafka.bootstrap.servers": "nowhere:1", "topic": TOPIC}
 QUERY, RUN = "5e4e4a6e-0000-4000-8000-000000000001", "5e4e4a6e-0000-4000-8000-000000000002"
 FOREACH = {"sql.streaming.queryId": QUERY, "streaming.sql.batchId": "3", "spark.jobGroup.id": RUN}
+OPENS = {"eos.inline.bytes": "0"}
 
 
 @pytest.fixture
@@ -131,12 +134,35 @@ def test_a_write_with_a_task_that_has_not_reported_is_not_decided_and_leaves_not
 def test_a_task_that_begins_after_its_job_has_failed_is_refused(
     world: World, write: Callable[..., Report]
 ) -> None:
-    one = writer(**{"eos.inline.bytes": "0"})
+    one = writer(**OPENS)
     pickle.loads(pickle.dumps(one)).abort([None, None])
     with pytest.raises(SupersededError):
         write(one)
     world.options = one._options
     assert open_ids(world) == []
+
+
+def test_a_failed_write_leaves_a_newer_one_of_its_session_alone(
+    world: World, write: Callable[..., Report]
+) -> None:
+    """The newer one's plan has made Kafka refuse the tasks of the older one."""
+    older, newer = writer(**OPENS), writer(**OPENS)
+    report = write(newer)
+    older.abort([None, None])
+    newer.commit([report])
+    assert world.visible() == [b"row"]
+
+
+def test_a_write_right_after_a_failed_one_is_not_refused(
+    world: World, write: Callable[..., Report], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its planner has not yet heard of the member that has replaced its own: heartbeats are
+    seconds apart."""
+    monkeypatch.setattr(FakeMember, "state", lambda _: MemberState.CURRENT)
+    writer(**OPENS).abort([None, None])
+    again = writer(**OPENS)
+    again.commit([write(again)])
+    assert world.visible() == [b"row"]
 
 
 def test_a_process_serves_many_versions_with_the_clients_that_it_has(world: World) -> None:
