@@ -171,9 +171,11 @@ class Committer:
         settle_without_id(self._kafka, self._names, self._register, deadline, token)
         entry = self._register.open(deadline, token)
         decision = entry.decision
-        if decision is not None:
-            settle(self._kafka, self._names, entry.record, deadline, just_decided=False)
         self._warn_of_decided(decision, reports)
+        settled = False
+        if decision is not None:
+            found = settle(self._kafka, self._names, entry.record, deadline, just_decided=False)
+            settled = found.seen
         if token is None:
             return None
         listed = list_undecided(self._kafka, self._names, decision, deadline)
@@ -189,6 +191,7 @@ class Committer:
                     entry,
                     deadline,
                     figures,
+                    settled=settled,
                     gives_up=True,
                 )
         except SupersededError:

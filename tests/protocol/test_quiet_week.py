@@ -41,6 +41,21 @@ def test_a_weekly_batch_write_needs_no_operator(made: Callable[[int], BatchId]) 
         world.a_week_passes()
 
 
+@pytest.mark.parametrize("made", [LOADS, lambda number: once(str(number))], ids=["version", "once"])
+def test_a_write_that_its_abort_has_finished_is_not_in_doubt_a_week_later(
+    made: Callable[[int], BatchId],
+) -> None:
+    """The process of its commit was killed after the decision."""
+    world = World([], options=batch_options())
+    job = Job(world)
+    reports = job.dies_after_the_decision(made(1), [b"a"])
+    Driver(world, run=job.identity).committer.abort(reports, reports[0].token)
+    assert world.visible() == [b"a"]
+    world.a_week_passes()
+    Job(world).run(made(2), [b"b"])
+    assert world.visible() == [b"a", b"b"]
+
+
 def test_weekly_frames_of_two_queries_that_share_an_identity_need_no_operator() -> None:
     """Neither query's next batch proves that the other's was committed."""
     world = World([], options=batch_options())
