@@ -7,14 +7,13 @@ commit or abort. Planner and committer live in the user's own driver.
 
 from __future__ import annotations
 
-import logging
 import pickle
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
-from eos_sink.errors import ConfigurationError, EosSinkError
+from eos_sink.errors import ConfigurationError
 from eos_sink.options import check_names, parse_batch_options
 from eos_sink.sink_options import BatchOptions, SinkOptions
 from eos_sink.spark.classic_session import is_classic, pins_threads, read_settings
@@ -27,6 +26,7 @@ from eos_sink.spark.sink_writer import (
     RUN,
     SingleWriter,
     is_speculative,
+    log_errors_of_abort,
     refuse_source,
     refuse_speculation,
     task_context,
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from eos_sink.protocol.model import TaskReport
 
 _UNWRITTEN = "Nothing was written."
-_LOGGER = logging.getLogger("eos_sink.driver")
 
 
 class _Clients:
@@ -168,14 +167,11 @@ def _write(
             reports = _run_tasks(frame.select(*used), writer)
             writer.commit_reports(clients.committer, reports)
         except BaseException:
-            try:
+            with log_errors_of_abort():
                 given_up = writer.abort_reports(clients.committer, reports)
                 if given_up is not None and not reports:
                     # The job has failed, and its other tasks may still run.
                     clients.planner.refuse_tasks(given_up)
-            except EosSinkError:
-                # The first error says more, and the next plan ends what is open.
-                _LOGGER.warning("The batch was not aborted.", exc_info=True)
             raise
 
 

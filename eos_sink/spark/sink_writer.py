@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import logging
 import re
 import sys
 import uuid
@@ -43,6 +44,7 @@ _LOADED_AFTER = 2
 _SPARKS_ARCHIVE = re.compile(r"(?:pyspark|py4j-[^/\\]*)\.zip$")
 
 _uses = count(1)
+_LOGGER = logging.getLogger("eos_sink.driver")
 
 
 def spare_collections() -> None:
@@ -196,6 +198,17 @@ class SingleWriter(SinkWriter):
                 raise refuse_source()
             return self._once, ""
         return BatchId.numbered_by(Numbering.FOREACH, query, int(number)), _run(context)
+
+
+@contextlib.contextmanager
+def log_errors_of_abort() -> Iterator[None]:
+    """Log the error of an abort. If it were raised, Spark would tell the user "Writing job failed."
+    instead of the error that has led to the abort, which says what to do."""
+    try:
+        yield
+    except EosSinkError as error:
+        # The next plan, or the timeout, ends what is open.
+        _LOGGER.warning("The batch was not aborted: %s", error)
 
 
 def check_all_reported(reports: Sequence[TaskReport | None]) -> list[TaskReport]:

@@ -18,6 +18,7 @@ from eos_sink.spark.sink_writer import (
     SingleWriter,
     SinkWriter,
     check_all_reported,
+    log_errors_of_abort,
     spare_collections,
     task_context,
 )
@@ -80,14 +81,14 @@ class StreamWriter(SinkWriter, DataSourceStreamArrowWriter):
         with _committers.lease(self._options, self.make_committer) as committer:
             committer.commit(written)
 
-    @without_frames
     def abort(
         self,
         messages: list[WriterCommitMessage | None],
         batchId: int,  # noqa: N803, ARG002
     ) -> None:
         written = [report for report in _reports(messages) if report]
-        with _committers.lease(self._options, self.make_committer) as committer:
+        leased = _committers.lease(self._options, self.make_committer)
+        with log_errors_of_abort(), leased as committer:
             committer.abort(written)
 
 
@@ -104,9 +105,11 @@ class BatchWriter(SingleWriter, DataSourceArrowWriter):
         with _committers.lease(self._options, self.make_committer) as committer:
             self.commit_reports(committer, _reports(messages))
 
-    @without_frames
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        reports = _reports(messages)
+        with log_errors_of_abort():
+            self._abort(_reports(messages))
+
+    def _abort(self, reports: Sequence[TaskReport | None]) -> None:
         with _committers.lease(self._options, self.make_committer) as committer:
             given_up = self.abort_reports(committer, reports)
         if given_up is not None and not all(reports):

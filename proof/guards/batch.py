@@ -188,7 +188,7 @@ GUARDS = (
     guard(
         "a failed write refuses its tasks",
         "The next plan, which would refuse them too, may be days later.",
-        drop("eos_sink/spark/writers.py", "BatchWriter.abort", "planner.refuse_tasks(...)"),
+        drop("eos_sink/spark/writers.py", "BatchWriter._abort", "planner.refuse_tasks(...)"),
         "tests/spark/test_writers.py::test_a_task_that_begins_after_its_job_has_failed_is_refused",
         outside="in the model Spark plans again at once",
     ),

@@ -165,6 +165,26 @@ def test_a_write_right_after_a_failed_one_is_not_refused(
     assert world.visible() == [b"row"]
 
 
+@pytest.mark.parametrize("streams", [False, True])
+def test_an_abort_that_fails_does_not_hide_why_spark_aborts(
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    streams: bool,
+) -> None:
+    """If `abort` raises, Spark says "Writing job failed." instead of the error before it."""
+    source = FakeDataSource({**OPTIONS, "eos.id": "mine"})
+    stream = source.streamWriter(SCHEMA, overwrite=False)
+    one = source.writer(SCHEMA, overwrite=False)
+    monkeypatch.setattr(world.cluster, "answers", lambda *_: False)
+    if streams:
+        stream.abort([None, None], 7)
+    else:
+        one.abort([None, None])
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
 def test_a_process_serves_many_versions_with_the_clients_that_it_has(world: World) -> None:
     planned = [writer(txnAppId="app", txnVersion=str(number))._plan for number in range(3)]
     runs = {plan.token.run for plan in planned if plan is not None}
