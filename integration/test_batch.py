@@ -97,6 +97,9 @@ def test_a_frame_of_which_a_task_fails_leaves_nothing_visible_and_nothing_open(
     )
     assert "bad row" in str(append(frame))
     assert query.seen() == (), "and no reader is held up"
+    # At once, before its planner hears that the abort has joined.
+    assert append(query_rows(spark, 3)) is None
+    assert sorted(query.seen().values()) == ["0", "1", "2"]
 
 
 @BOTH_WAYS
