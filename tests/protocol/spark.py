@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
+from eos_sink.driver.planner import Planner
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.ops.starting_offsets import find_starting_offsets
@@ -148,13 +149,19 @@ class Session:
             with add_batch_remedy(Stage.COMMIT, batch, plan.token):
                 self._call(partial(driver.committer.commit, reports))
         except FAILURES:
-            self._abort(reports, None if stream else plan)
+            with contextlib.suppress(*FAILURES):
+                if stream:
+                    self._call(partial(self._living().committer.abort, reports))
+                else:
+                    self._abort_write(reports, plan, len(parts))
             raise
 
-    def _abort(self, reports: Sequence[TaskReport], plan: Plan | None) -> None:
-        token = plan.token if plan else None
-        with contextlib.suppress(*FAILURES):
-            self._call(partial(self._living().committer.abort, reports, token))
+    def _abort_write(self, reports: Sequence[TaskReport], plan: Plan, tasks: int) -> None:
+        driver = self._living()
+        given_up = self._call(partial(driver.committer.abort, reports, plan.token))
+        if given_up is not None and len(reports) < tasks:
+            planner = Planner(driver.commits, driver.options, plan.token.run, self._files)
+            self._call(partial(planner.refuse_tasks, given_up))
 
     def _repeat(self, task: Callable[[], T]) -> T:
         for _ in range(TASK_ATTEMPTS - 1):
