@@ -22,6 +22,7 @@ from pyspark import TaskContext
 
 from eos_sink.errors import ConfigurationError, EosSinkError
 from eos_sink.protocol.model import BatchId, Entry, Numbering, Plan, TaskReport
+from eos_sink.protocol.values import MemberRefused
 from eos_sink.sink_options import SinkOptions, Version
 from eos_sink.spark.client_cache import Connect, in_this_python
 
@@ -206,9 +207,9 @@ def log_errors_of_abort() -> Iterator[None]:
     instead of the error that has led to the abort, which says what to do."""
     try:
         yield
-    except EosSinkError as error:
+    except (EosSinkError, MemberRefused) as error:
         # The next plan, or the timeout, ends what is open.
-        _LOGGER.warning("The batch was not aborted: %s", error)
+        _LOGGER.warning("The abort of the batch has failed: %s", error)
 
 
 def check_all_reported(reports: Sequence[TaskReport | None]) -> list[TaskReport]:

@@ -12,9 +12,10 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql.types import StringType, StructField, StructType
 
+from eos_sink.driver.planner import Planner
 from eos_sink.errors import ConfigurationError, EosSinkError, SupersededError
 from eos_sink.protocol.model import BatchId, Numbering
-from eos_sink.protocol.values import MemberState
+from eos_sink.protocol.values import MemberRefused, MemberState
 from eos_sink.spark.writers import BatchWriter, Report
 from tests.fakes.kafka import FakeMember
 from tests.protocol.world import TOPIC, World, log, open_ids
@@ -183,6 +184,20 @@ def test_an_abort_that_fails_does_not_hide_why_spark_aborts(
     else:
         one.abort([None, None])
     assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+def test_an_abort_that_a_newer_write_overtakes_fails_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It joins the group, or waits for it, while the newer one joins."""
+
+    def refused(*_: object) -> None:
+        raise MemberRefused("a newer member has joined", replaced=True)
+
+    one = writer()
+    monkeypatch.setattr(Planner, "refuse_tasks", refused)
+    one.abort([None, None])
+    assert "a newer member" in caplog.text
 
 
 def test_a_process_serves_many_versions_with_the_clients_that_it_has(world: World) -> None:
