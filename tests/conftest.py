@@ -15,3 +15,11 @@ settings.load_profile("untimed")
 def world() -> World:
     """A Kafka in memory, and nothing written yet."""
     return World([])
+
+
+@pytest.fixture
+def colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal has colours and 60 columns."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.delenv("NO_COLOR", raising=False)

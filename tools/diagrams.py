@@ -50,6 +50,17 @@ class Diagram:
 _O, _C, _A, _S = Kind.OPEN, Kind.COMMITTED, Kind.ABORTED, Kind.STEP
 _P, _D = Kind.PLAIN, Kind.DEAD
 
+
+def _settled(name: str, committed: float, repeated: Bar) -> tuple[str, tuple[Bar, ...]]:
+    """A task whose transaction is open from the start, until the next start commits it; the
+    repeated batch only counts its rows."""
+    return name, (
+        Bar(0, committed, _O, "open transaction"),
+        Bar(committed, 6.6, _C, "committed"),
+        repeated,
+    )
+
+
 DIAGRAMS = {
     "batch": Diagram(
         "A batch",
@@ -137,22 +148,8 @@ DIAGRAMS = {
                     Bar(6.8, 8.6, _P, "counts its rows"),
                 ),
             ),
-            (
-                "task 1",
-                (
-                    Bar(0, 5.2, _O, "open transaction"),
-                    Bar(5.2, 6.6, _C, "committed"),
-                    Bar(6.8, 8.6, _P, "counts its rows"),
-                ),
-            ),
-            (
-                "task 2",
-                (
-                    Bar(0, 5.6, _O, "open transaction"),
-                    Bar(5.6, 6.6, _C, "committed"),
-                    Bar(6.8, 8.6, _P, "counts its rows"),
-                ),
-            ),
+            _settled("task 1", 5.2, Bar(6.8, 8.6, _P, "counts its rows")),
+            _settled("task 2", 5.6, Bar(6.8, 8.6, _P, "counts its rows")),
             (
                 "decision log",
                 (
@@ -213,22 +210,8 @@ DIAGRAMS = {
                     Bar(8.4, 9.4, _S, "settle"),
                 ),
             ),
-            (
-                "task 0",
-                (
-                    Bar(0, 5.2, _O, "open transaction"),
-                    Bar(5.2, 6.6, _C, "committed"),
-                    Bar(6.7, 8, _P, "counts"),
-                ),
-            ),
-            (
-                "task 1",
-                (
-                    Bar(0, 5.6, _O, "open transaction"),
-                    Bar(5.6, 6.6, _C, "committed"),
-                    Bar(6.7, 8, _P, "counts"),
-                ),
-            ),
+            _settled("task 0", 5.2, Bar(6.7, 8, _P, "counts")),
+            _settled("task 1", 5.6, Bar(6.7, 8, _P, "counts")),
             (
                 "task 2",
                 (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from contextlib import redirect_stdout
@@ -15,19 +14,9 @@ from eos_sink.cli.doctor_command import report_of
 from eos_sink.cli.output import Cell, Mood, Report, print_report, render, span
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 from eos_sink.ops.doctor.findings import Check, Finding
+from tests.terminal import Terminal
 
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.fixture(autouse=True)
-def colours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal has colours and 60 columns."""
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("COLUMNS", "60")
-    monkeypatch.delenv("NO_COLOR", raising=False)
+pytestmark = pytest.mark.usefixtures("colours")
 
 
 def on_terminal(report: Report, *, as_json: bool = False) -> str:
