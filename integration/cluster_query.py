@@ -71,7 +71,7 @@ class ClusterQuery(Query):
 
     def log_home(self) -> Position:
         """The query's partition of the log, without waiting for what is open at its end."""
-        return self.kafka.log_reader(self.options.names.query, Deadline(PATIENCE_S)).home
+        return self.kafka.log_reader(self.options.names, Deadline(PATIENCE_S)).home
 
     def statuses(self) -> list[TransactionStatus]:
         """Of the transactions of batch 1."""

@@ -196,7 +196,7 @@ class KafkaHarness:
 
     def idle_member(self) -> ConfluentMember:
         kafka = self.kafka()
-        kafka.log_reader(self.names.query, self.deadline())
+        kafka.log_reader(self.names, self.deadline())
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(member_module, "_LONGEST_POLL_INTERVAL_MS", SESSION_MS)
             member = kafka.member(self.names.group, self.names.driver, SESSION_MS)

@@ -76,7 +76,7 @@ def test_a_decision_log_of_another_size_is_refused(
     other = ConfluentKafka(replace(query.options.cluster, log_topic=topic))
     try:
         with pytest.raises(ConfigurationError, match=f"{partitions} partitions"):
-            other.log_reader("another", deadline())
+            other.log_reader(query.options.names, deadline())
     finally:
         other.close()
 

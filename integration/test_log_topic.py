@@ -70,19 +70,21 @@ def test_a_log_is_read_whatever_its_records_are_compressed_with(
     """Versions before wrote lz4, and an operator may set the topic's compression.type."""
     given = {"kafka.bootstrap.servers": kafka.bootstrap_servers, "topic": "t", "eos.id": "codecs"}
     log = new_topic(kafka, "log", LOG_PARTITIONS, cleanup_policy="compact")
-    clients = ConfluentKafka(parse_options({**given, "eos.log.topic": log}).cluster)
-    reader = clients.log_reader("key", Deadline(30))
+    options = parse_options({**given, "eos.log.topic": log})
+    clients = ConfluentKafka(options.cluster)
+    reader = clients.log_reader(options.names, Deadline(30))
+    key = options.names.log_key
     place = reader.home
     settings = {"bootstrap.servers": kafka.bootstrap_servers, "compression.type": codec}
     producer = Producer(settings)
     rows = [b"row %d" % number * 100 for number in range(200)]
     for row in rows:
-        producer.produce(log, row, key=b"key", partition=place.partition)
+        producer.produce(log, row, key=key, partition=place.partition)
     producer.flush(30)
-    latest = reader.latest("key", Deadline(30))
+    latest = reader.latest(Deadline(30))
     assert latest is not None
     assert (latest[0].offset, latest[1]) == (len(rows) - 1, rows[-1])
-    assert clients.log_records(Deadline(30)) == {"key": rows[-1]}
+    assert clients.log_records(Deadline(30)) == {key: rows[-1]}
     clients.close()
 
 

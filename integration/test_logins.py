@@ -40,7 +40,7 @@ def writes_through_both_clients(kafka: KafkaCluster, login: dict[str, str], name
     transactional_id = f"{options.names.group}-0-0"
     try:
         clients.check_topic(TOPIC, deadline)
-        clients.log_reader(options.names.query, deadline)
+        clients.log_reader(options.names, deadline)
         control = clients.control()
         assert control.list_open(f"{options.names.group}-", deadline) == []
         member = clients.member(options.names.group, f"{options.names.group}-0", TRANSACTION_MS)

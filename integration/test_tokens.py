@@ -56,7 +56,7 @@ def test_a_transaction_and_all_clients_outlive_their_tokens(
     name = f"{options.names.group}-0-0"
     try:
         clients.check_topic(TOPIC, deadline)
-        clients.log_reader(options.names.query, deadline)
+        clients.log_reader(options.names, deadline)
         control = clients.control()
         member = clients.member(options.names.group, f"{options.names.group}-0", TRANSACTION_MS)
         member.join(deadline)

@@ -113,13 +113,13 @@ class DecisionRegister:
     def connect(self, deadline: Deadline) -> LogReader:
         """Make sure that the log exists, without waiting for its open transactions."""
         if self._reader is None:
-            self._reader = self._kafka.log_reader(self._names.query, deadline)
+            self._reader = self._kafka.log_reader(self._names, deadline)
         return self._reader
 
     def has_record(self, deadline: Deadline) -> bool:
         """True if the query has a record. Fences no one, and does not wait for a transaction that a
         dead driver may have left open, so there may be a newer record behind it."""
-        return self.connect(deadline).known(self._names.log_key, deadline) is not None
+        return self.connect(deadline).known(deadline) is not None
 
     def read(self, deadline: Deadline, token: PlanToken | None = None) -> Entry:
         """The latest record. Fences no one.
@@ -134,7 +134,7 @@ class DecisionRegister:
         before = self._seen
         places = [known.position for known in (before, token) if known is not None and known.seq]
         known = max((place.offset + 1 for place in places), default=0)
-        found = reader.latest(self._names.log_key, deadline, known)
+        found = reader.latest(deadline, known)
         entry = _read(found) if found else Entry(_NO_RECORD, reader.home)
         if before is not None and _is_behind(entry, before):
             raise operator_errors.went_back(self._names, before.seq, before.position, entry)
@@ -163,7 +163,7 @@ class DecisionRegister:
 
     def records(self, deadline: Deadline, start: int = 0) -> list[Entry]:
         """The query's committed records from an offset on that the log still has, oldest first."""
-        found = self.connect(deadline).records(self._names.log_key, start, deadline)
+        found = self.connect(deadline).records(start, deadline)
         return [_read(each) for each in found]
 
     def holds(self, entry: Entry) -> bool:
@@ -389,11 +389,7 @@ class DecisionRegister:
         if sent.at == reached:
             return
         reader = self.connect(deadline)
-        if (
-            sent.at is None
-            or sent.at < reached
-            or reader.written(self._names.log_key, reached, sent.at, deadline)
-        ):
+        if sent.at is None or sent.at < reached or reader.written(reached, sent.at, deadline):
             # Opening again aborts this write and reads at least up to it: an aborted marker behind
             # that end would look like another record of the query.
             raise OutcomeUnknownError(

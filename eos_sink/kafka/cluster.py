@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError
 
 from eos_sink.errors import ClusterError, OutcomeUnknownError
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.confluent_client import ConfluentClient
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import convert_error
@@ -140,12 +141,12 @@ class ConfluentKafka:
     def control(self) -> KafkaPythonControl:
         return self.clients.control()
 
-    def log_reader(self, query: str, deadline: Deadline) -> DecisionLogReader:
+    def log_reader(self, names: QueryNames, deadline: Deadline) -> DecisionLogReader:
         # It imports kafka-python, which tasks do not need.
         from eos_sink.kafka.log_reader import DecisionLogReader
 
         self._topic.ensure(deadline)
-        return DecisionLogReader(self.clients, query)
+        return DecisionLogReader(self.clients, names)
 
     def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:
         from eos_sink.kafka.log_reader import read_latest_records

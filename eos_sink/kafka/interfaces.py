@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from eos_sink.errors import ClusterError
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Acl, operation_name, permission_error
 from eos_sink.protocol.values import (
@@ -284,27 +285,27 @@ class TransactionControl(Protocol):
 
 
 class LogReader(Protocol):
-    """Reads the decision log for one query, whose `key` is the same in every call."""
+    """Reads the records of one query in the decision log."""
 
     @property
     def reached(self) -> int:
         """The offset up to which it has read."""
 
-    def latest(self, key: str, deadline: Deadline, known: int = 0) -> tuple[Position, bytes] | None:
-        """The latest committed record under the key, up to the high watermark at the call. An end
+    def latest(self, deadline: Deadline, known: int = 0) -> tuple[Position, bytes] | None:
+        """The latest committed record, up to the high watermark at the call. An end
         before `known` is a deposed leader's or that of a log that lost records: it is asked for
         again, and believed if it does not change within seconds."""
 
-    def known(self, key: str, deadline: Deadline) -> tuple[Position, bytes] | None:
+    def known(self, deadline: Deadline) -> tuple[Position, bytes] | None:
         """The same up to the first open transaction, which is not waited for."""
 
-    def written(self, key: str, start: int, end: int, deadline: Deadline) -> bool:
-        """Return True if a record under the key lies from `start` to before `end`, whatever became
+    def written(self, start: int, end: int, deadline: Deadline) -> bool:
+        """Return True if a record of the query lies from `start` to before `end`, whatever became
         of its transaction. There is a record at `end`, so the next `latest` reads past it, whatever
         end a deposed leader returns."""
 
-    def records(self, key: str, start: int, deadline: Deadline) -> Sequence[tuple[Position, bytes]]:
-        """The committed records under a key from an offset on that compaction has left, oldest
+    def records(self, start: int, deadline: Deadline) -> Sequence[tuple[Position, bytes]]:
+        """The committed records from an offset on that compaction has left, oldest
         first, up to the high watermark of the newest leader."""
 
     @property
@@ -347,7 +348,7 @@ class Kafka(Protocol):
     def control(self) -> TransactionControl:
         """Shared by the process; do not close."""
 
-    def log_reader(self, query: str, deadline: Deadline) -> LogReader:
+    def log_reader(self, names: QueryNames, deadline: Deadline) -> LogReader:
         """Creates the decision log's topic where it is missing."""
 
     def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:

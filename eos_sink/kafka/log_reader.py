@@ -9,6 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 from eos_sink.errors import ClusterError, OutcomeUnknownError
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import Meaning, convert_error, get_meaning, is_missing, is_transient
@@ -176,13 +177,13 @@ class DecisionLogReader:
 
     Args:
         clients: of the cluster.
-        query: whose records it reads.
+        names: of the query.
     """
 
-    def __init__(self, clients: SharedClients, query: str) -> None:
+    def __init__(self, clients: SharedClients, names: QueryNames) -> None:
         self._clients = clients
-        self.home = Position(clients.config.log_topic, home_of(query), 0)
-        self._key = b""
+        self.home = Position(clients.config.log_topic, home_of(names.query), 0)
+        self._key = names.log_key.encode()
         self._at_least = 0
         self._restart()
 
@@ -190,10 +191,9 @@ class DecisionLogReader:
     def reached(self) -> int:
         return self._log.reached
 
-    def latest(self, key: str, deadline: Deadline, known: int = 0) -> tuple[Position, bytes] | None:
+    def latest(self, deadline: Deadline, known: int = 0) -> tuple[Position, bytes] | None:
         """The target is the high watermark, not the last stable offset: a record of this query
         may lie behind another query's open transaction, and is waited for."""
-        self._key = key.encode()
         at_least, self._at_least = self._at_least, 0
         before = self._log.reached
         end = max(self._log.read(deadline).end, at_least)
@@ -204,8 +204,7 @@ class DecisionLogReader:
         self._log.read_to(end, deadline)
         return self._latest
 
-    def known(self, key: str, deadline: Deadline) -> tuple[Position, bytes] | None:
-        self._key = key.encode()
+    def known(self, deadline: Deadline) -> tuple[Position, bytes] | None:
         before = self._log.reached
         fetched = self._log.read(deadline)
         if fetched.end < before:
@@ -214,12 +213,12 @@ class DecisionLogReader:
         self._log.read_to(fetched.stable, deadline)
         return self._latest
 
-    def written(self, key: str, start: int, end: int, deadline: Deadline) -> bool:
+    def written(self, start: int, end: int, deadline: Deadline) -> bool:
         self._at_least = end + 1
-        wanted, found = key.encode(), list[int]()
+        found = list[int]()
 
         def take(record: Any) -> None:
-            if record.key == wanted and record.offset < end:
+            if record.key == self._key and record.offset < end:
                 found.append(record.offset)
 
         reader = PartitionReader(
@@ -229,11 +228,11 @@ class DecisionLogReader:
         reader.read_to(end, deadline)
         return bool(found)
 
-    def records(self, key: str, start: int, deadline: Deadline) -> Sequence[tuple[Position, bytes]]:
-        wanted, found = key.encode(), list[tuple[Position, bytes]]()
+    def records(self, start: int, deadline: Deadline) -> Sequence[tuple[Position, bytes]]:
+        found = list[tuple[Position, bytes]]()
 
         def take(record: Any) -> None:
-            if record.key == wanted:
+            if record.key == self._key:
                 found.append((replace(self.home, offset=record.offset), record.value or b""))
 
         reader = PartitionReader(self._clients, self.home.partition, take, start=start)

@@ -13,6 +13,7 @@ from typing import Any
 
 from pyspark import TaskContext
 
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, Sizes, TransactionControl
@@ -128,8 +129,8 @@ class FaultyKafka:
         points = {"list_open": "list", "describe": "describe", "check_timeout": "check"}
         return _GatedControl(self._kafka.control(), self._gate, points)
 
-    def log_reader(self, query: str, deadline: Deadline) -> Any:
-        return _Gated(self._kafka.log_reader(query, deadline), self._gate, {"latest": "read"})
+    def log_reader(self, names: QueryNames, deadline: Deadline) -> Any:
+        return _Gated(self._kafka.log_reader(names, deadline), self._gate, {"latest": "read"})
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._kafka, name)

@@ -11,7 +11,7 @@ from eos_sink.kafka.rows import Row
 from eos_sink.kafka.topic_traces import ANY_EPOCH, PartitionTail, Trace
 from eos_sink.protocol.values import ProducerIdentity, TransactionStatus
 from tests.contract.harness import SESSION_MS, TIMEOUT_MS, Harness, Task
-from tests.contract.reading import KEY, append
+from tests.contract.reading import KEY, NAMES, append
 
 OTHER = "another-0123456789"
 MOST = 1000
@@ -102,7 +102,7 @@ class AdminContract:
     def test_an_open_transaction_on_the_log_is_not_waited_for(self, harness: Harness) -> None:
         append(harness, b"1")
         kafka = harness.kafka()
-        reader = kafka.log_reader(harness.names.query, harness.deadline())
+        reader = kafka.log_reader(NAMES, harness.deadline())
         place = reader.home
         open_ = kafka.log_producer(f"{harness.names.driver}-open", TIMEOUT_MS)
         open_.init(harness.deadline())
@@ -185,7 +185,7 @@ class AdminContract:
         admin = harness.admin()
         assert admin.describe_groups([names.group], harness.deadline()) == {names.group: ()}
         kafka = harness.kafka()
-        kafka.log_reader(harness.names.query, harness.deadline())
+        kafka.log_reader(NAMES, harness.deadline())
         kafka.member(names.group, names.driver, SESSION_MS).join(
             harness.deadline(TIMEOUT_MS / 1000)
         )

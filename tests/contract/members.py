@@ -16,14 +16,14 @@ LONG_SESSION_MS = 10 * SESSION_MS
 def join(harness: Harness, session_ms: int = LONG_SESSION_MS) -> tuple[GroupMember, bytes]:
     """The query's member in a separate process; the decision log is there by then."""
     names, kafka = harness.names, harness.kafka()
-    kafka.log_reader(harness.names.query, harness.deadline())
+    kafka.log_reader(harness.names, harness.deadline())
     member = kafka.member(names.group, names.driver, session_ms)
     return member, member.join(harness.deadline())
 
 
 def log_position(harness: Harness) -> Position:
     """The offset that the group commits is one of the decision log."""
-    return harness.kafka().log_reader(harness.names.query, harness.deadline()).home
+    return harness.kafka().log_reader(harness.names, harness.deadline()).home
 
 
 class MemberContract:
@@ -106,7 +106,7 @@ class MemberContract:
         self, harness: Harness
     ) -> None:
         kafka, names = harness.kafka(), harness.names
-        kafka.log_reader(harness.names.query, harness.deadline())
+        kafka.log_reader(harness.names, harness.deadline())
         longest = kafka.longest_session(harness.deadline())
         assert longest == harness.max_session_ms
         with pytest.raises(ConfigurationError):

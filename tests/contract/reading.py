@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from eos_sink.errors import ClusterError, OutcomeUnknownError
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.interfaces import TopicDescription
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.protocol.values import Position, Visibility
 from tests.contract.harness import TIMEOUT_MS, Harness, Task
 
-KEY, OTHER = "team-query-0123456789", "another-0123456789"
+NAMES = QueryNames("team-", "query-0123456789")
+KEY, OTHER = NAMES.log_key, "another-0123456789"
 
 
 def append(
@@ -23,7 +25,7 @@ def append(
 ) -> int:
     """Write one record to the decision log as the driver does; its offset."""
     kafka = harness.kafka()
-    reader = kafka.log_reader(harness.names.query, harness.deadline())
+    reader = kafka.log_reader(NAMES, harness.deadline())
     position = reader.home
     producer = kafka.log_producer(harness.names.driver, TIMEOUT_MS)
     producer.init(harness.deadline())
@@ -43,10 +45,10 @@ def append(
     return offsets[0]
 
 
-def latest(harness: Harness, key: str = KEY) -> tuple[int, bytes] | None:
+def latest(harness: Harness) -> tuple[int, bytes] | None:
     """Offset and value of the latest record, read by a separate reader."""
-    reader = harness.kafka().log_reader(harness.names.query, harness.deadline())
-    found = reader.latest(key, harness.deadline())
+    reader = harness.kafka().log_reader(NAMES, harness.deadline())
+    found = reader.latest(harness.deadline())
     expected = reader.home
     if found is None:
         return None
@@ -80,8 +82,8 @@ class LogContract:
     ) -> None:
         """Markers and other keys are passed over; what is open is not waited for."""
         kafka = harness.kafka()
-        reader = kafka.log_reader(harness.names.query, harness.deadline())
-        reader.latest(KEY, harness.deadline())
+        reader = kafka.log_reader(NAMES, harness.deadline())
+        reader.latest(harness.deadline())
         start, home = reader.reached, reader.home
         append(harness, b"other", OTHER)
         mine = kafka.log_producer(f"{harness.names.driver}-mine", TIMEOUT_MS)
@@ -97,11 +99,11 @@ class LogContract:
         )
         mine.flush(harness.deadline())
         end = append(harness, b"other", OTHER)
-        assert not reader.written(KEY, start, at[0], harness.deadline())
-        assert reader.written(KEY, start, end, harness.deadline())
+        assert not reader.written(start, at[0], harness.deadline())
+        assert reader.written(start, end, harness.deadline())
         mine.abort(harness.deadline())
-        assert reader.written(KEY, start, end, harness.deadline())
-        assert reader.latest(KEY, harness.deadline()) is None
+        assert reader.written(start, end, harness.deadline())
+        assert reader.latest(harness.deadline()) is None
         assert reader.reached > end
         mine.close()
 
@@ -111,14 +113,14 @@ class LogContract:
         append(harness, b"aborted", commit=False)
         append(harness, b"other", OTHER)
         second = append(harness, b"2")
-        reader = harness.kafka().log_reader(harness.names.query, harness.deadline())
-        reader.latest(KEY, harness.deadline())
+        reader = harness.kafka().log_reader(NAMES, harness.deadline())
+        reader.latest(harness.deadline())
         for start, expected in (
             (0, [(first, b"1"), (second, b"2")]),
             (first + 1, [(second, b"2")]),
             (second + 1, []),
         ):
-            found = reader.records(KEY, start, harness.deadline())
+            found = reader.records(start, harness.deadline())
             assert [(position.offset, value) for position, value in found] == expected
 
     def test_all_records_are_the_latest_of_each_key(self, harness: Harness) -> None:
@@ -135,7 +137,7 @@ class LogContract:
         dead = kafka.log_producer(f"{harness.names.driver}-dead", 3_000)
         dead.init(harness.deadline())
         dead.begin()
-        home = kafka.log_reader(harness.names.query, harness.deadline()).home
+        home = kafka.log_reader(NAMES, harness.deadline()).home
         dead.produce(home.topic, b"never", key=b"dead-0123456789", partition=home.partition)
         dead.flush(harness.deadline())
         append(harness, b"1")
@@ -146,21 +148,21 @@ class LogContract:
         dead.close()
 
     def test_one_reader_reads_what_was_written_since_it_last_read(self, harness: Harness) -> None:
-        reader = harness.kafka().log_reader(harness.names.query, harness.deadline())
-        assert reader.latest(KEY, harness.deadline()) is None
+        reader = harness.kafka().log_reader(NAMES, harness.deadline())
+        assert reader.latest(harness.deadline()) is None
         for value in (b"1", b"2"):
             append(harness, value)
-            found = reader.latest(KEY, harness.deadline())
+            found = reader.latest(harness.deadline())
             assert found is not None
             assert found[1] == value
-        again = reader.latest(KEY, harness.deadline())
+        again = reader.latest(harness.deadline())
         assert again == found
 
     def test_an_end_before_what_is_known_is_believed_in_the_end(self, harness: Harness) -> None:
         """The log has lost records, which the caller has to learn."""
         offset = append(harness, b"1")
-        reader = harness.kafka().log_reader(harness.names.query, harness.deadline())
-        found = reader.latest(KEY, harness.deadline(4), known=offset + 1_000)
+        reader = harness.kafka().log_reader(NAMES, harness.deadline())
+        found = reader.latest(harness.deadline(4), known=offset + 1_000)
         assert found is not None
         assert found[1] == b"1"
 
@@ -170,7 +172,7 @@ class LogContract:
         """An older record in its place would be a decision that is not the latest."""
         append(harness, b"1")
         kafka = harness.kafka()
-        reader = kafka.log_reader(harness.names.query, harness.deadline())
+        reader = kafka.log_reader(NAMES, harness.deadline())
         home = reader.home
         other = kafka.log_producer(f"{harness.names.driver}-other", TIMEOUT_MS)
         other.init(harness.deadline())
@@ -179,9 +181,9 @@ class LogContract:
         other.flush(harness.deadline())
         offset = append(harness, b"2")
         with pytest.raises(OutcomeUnknownError):
-            reader.latest(KEY, harness.deadline(1))
+            reader.latest(harness.deadline(1))
         other.abort(harness.deadline())
-        found = reader.latest(KEY, harness.deadline())
+        found = reader.latest(harness.deadline())
         assert found is not None
         assert (found[0].offset, found[1]) == (offset, b"2")
         other.close()
@@ -191,27 +193,27 @@ class LogContract:
     ) -> None:
         """Without a wait for what a dead driver has left open."""
         kafka = harness.kafka()
-        reader = kafka.log_reader(harness.names.query, harness.deadline())
+        reader = kafka.log_reader(NAMES, harness.deadline())
         home = reader.home
-        assert reader.known(KEY, harness.deadline()) is None
+        assert reader.known(harness.deadline()) is None
         append(harness, b"1", commit=False)
-        assert reader.known(KEY, harness.deadline()) is None
+        assert reader.known(harness.deadline()) is None
         for known in (False, True):
             other = kafka.log_producer(f"{harness.names.driver}-{known}", TIMEOUT_MS)
             other.init(harness.deadline())
             other.begin()
             other.produce(home.topic, b"2", key=KEY.encode(), partition=home.partition)
             other.flush(harness.deadline())
-            assert (reader.known(KEY, harness.deadline(5)) is not None) is known
+            assert (reader.known(harness.deadline(5)) is not None) is known
             other.commit(harness.deadline())
             other.close()
         append(harness, b"other", OTHER)
-        found = reader.latest(KEY, harness.deadline())
+        found = reader.latest(harness.deadline())
         assert found is not None
         assert found[1] == b"2"
 
     def test_an_empty_log_that_was_just_made_has_a_position(self, harness: Harness) -> None:
-        assert harness.kafka().log_reader(harness.names.query, harness.deadline()).home.offset == 0
+        assert harness.kafka().log_reader(NAMES, harness.deadline()).home.offset == 0
 
 
 def keyed(task: Task, topic: str, key: bytes = b"k") -> Position:

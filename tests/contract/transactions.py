@@ -155,7 +155,7 @@ class ProducerContract:
     ) -> None:
         """No commit comes before a task has reported that all its records arrived."""
         topic = harness.create_topic(partitions=1)
-        reader = harness.kafka().log_reader(harness.names.query, harness.deadline())
+        reader = harness.kafka().log_reader(harness.names, harness.deadline())
         position = reader.home
         member = harness.kafka().member(harness.names.group, harness.names.driver, SESSION_MS)
         metadata = member.join(harness.deadline())

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from eos_sink.errors import ClusterError, ConfigurationError, OutcomeUnknownError
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, OnRow, PartitionState, Sizes, TopicDescription, Unseen
 from eos_sink.kafka.log_topic import may_be_log
@@ -188,10 +189,13 @@ class FakeLogReader:
 
     role = "log"
 
-    def __init__(self, cluster: FakeCluster, process: Process, topic: str) -> None:
+    def __init__(
+        self, cluster: FakeCluster, process: Process, topic: str, names: QueryNames
+    ) -> None:
         self.process = process
         self._cluster = cluster
         self._name = topic
+        self._key = names.log_key.encode()
         self.stale_end: int | None = None
         self._reached = self._at_least = 0
         cluster.create_topic(topic)
@@ -201,7 +205,7 @@ class FakeLogReader:
         return self._reached
 
     @port("latest")
-    def latest(self, key: str, deadline: Deadline, known: int = 0) -> tuple[Position, bytes] | None:
+    def latest(self, deadline: Deadline, known: int = 0) -> tuple[Position, bytes] | None:
         log = self._await_leader(deadline)
         end = log.end if self.stale_end is None else max(self.stale_end, self._at_least)
         self._at_least = 0
@@ -209,33 +213,33 @@ class FakeLogReader:
             self.stale_end, end = None, log.end
         _await_stable(self._cluster, [(log, end)], deadline)
         self._reached = end
-        return self._found(key, end)
+        return self._found(end)
 
     @port("written")
-    def written(self, key: str, start: int, end: int, deadline: Deadline) -> bool:
+    def written(self, start: int, end: int, deadline: Deadline) -> bool:
         self._at_least = end + 1
         between = [
             e
             for e in self._await_leader(deadline).all_from(start)
             if e.offset < end and not e.marker
         ]
-        return any(entry.key == key.encode() for entry in between)
+        return any(entry.key == self._key for entry in between)
 
     @port("records")
-    def records(self, key: str, start: int, deadline: Deadline) -> Sequence[tuple[Position, bytes]]:
+    def records(self, start: int, deadline: Deadline) -> Sequence[tuple[Position, bytes]]:
         log = self._await_leader(deadline)
         self.stale_end, end = None, log.end
         _await_stable(self._cluster, [(log, end)], deadline)
         return [
             (Position(log.topic, log.partition, entry.offset), entry.value or b"")
             for entry in log.committed()
-            if start <= entry.offset < end and entry.key == key.encode()
+            if start <= entry.offset < end and entry.key == self._key
         ]
 
-    def _found(self, key: str, end: int) -> tuple[Position, bytes] | None:
+    def _found(self, end: int) -> tuple[Position, bytes] | None:
         log, found = self._log, None
         for entry in log.committed():
-            if entry.offset < end and entry.key == key.encode():
+            if entry.offset < end and entry.key == self._key:
                 position = Position(log.topic, log.partition, entry.offset)
                 found = position, entry.value or b""
         return found
@@ -259,8 +263,8 @@ class FakeLogReader:
         return self._cluster.topics[self._name]
 
     @port("known")
-    def known(self, key: str, deadline: Deadline) -> tuple[Position, bytes] | None:
-        return self._found(key, self._await_leader(deadline).end)
+    def known(self, deadline: Deadline) -> tuple[Position, bytes] | None:
+        return self._found(self._await_leader(deadline).end)
 
     @property
     def home(self) -> Position:
@@ -305,8 +309,8 @@ class FakeKafka:
         return FakeControl(self.cluster, self.process)
 
     @port("log_reader")
-    def log_reader(self, query: str, deadline: Deadline) -> FakeLogReader:
-        return FakeLogReader(self.cluster, self.process, self.log_topic)
+    def log_reader(self, names: QueryNames, deadline: Deadline) -> FakeLogReader:
+        return FakeLogReader(self.cluster, self.process, self.log_topic, names)
 
     @port("log_records")
     def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:

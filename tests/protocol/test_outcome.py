@@ -14,6 +14,7 @@ from eos_sink.decision_log.codec import encode
 from eos_sink.driver.evidence import ask_all
 from eos_sink.driver.settle import settle
 from eos_sink.errors import UnfinishedError
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import LogLine, LogPage, MemberDescription
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Unseen
@@ -112,7 +113,7 @@ class Canned:
         line = LogLine(NAMES.query, Position("log", 0, 9), 0, encode(self.record))
         return LogPage((line,), {0: 10})
 
-    def log_reader(self, query: str, deadline: Deadline) -> Any:
+    def log_reader(self, names: QueryNames, deadline: Deadline) -> Any:
         return SimpleNamespace(
             latest=lambda *_: (Position("log", 0, 9), encode(self.record)),
             home=Position("log", 0, 0),
