@@ -123,20 +123,17 @@ class TransactionalProducer(Protocol):
 
     def begin(self) -> None: ...
 
-    def produce(  # noqa: PLR0913, PLR0917 - a Kafka record has this many parts
+    def produce(
         self,
         topic: str,
         value: bytes | None,
         key: bytes | None = None,
-        headers: Headers | None = None,
         partition: int | None = None,
-        timestamp: int | None = None,
         on_offset: Callable[[int, int], None] | None = None,
     ) -> None:
         """Queue a record; blocks while the queue is full. `on_offset(partition, offset)` is called
         from `flush` or a later `produce` once the record is on the broker, unless the client does
-        not know the offset (it was acknowledged with another one). `timestamp` is the record's
-        CreateTime in milliseconds since the epoch, at least 1; None: now.
+        not know the offset (it was acknowledged with another one).
 
         Raises:
             ProduceFailed: the client refuses the record (too large, unknown partition, ...).

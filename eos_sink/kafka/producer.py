@@ -20,7 +20,6 @@ from eos_sink.kafka.error_codes import (
     convert_setting_errors,
     get_meaning,
 )
-from eos_sink.kafka.interfaces import Headers
 from eos_sink.kafka.producer_events import ProducerEvents, RecordRefused
 from eos_sink.kafka_config.acls import Acl, Permissions
 from eos_sink.kafka_config.cluster_config import cap_timeouts
@@ -110,21 +109,19 @@ class ConfluentProducer:
         with convert_errors(f"No transaction of {self._id} could be begun"):
             self._client.begin_transaction()
 
-    def produce(  # noqa: PLR0913, PLR0917 - a Kafka record has this many parts
+    def produce(
         self,
         topic: str,
         value: bytes | None,
         key: bytes | None = None,
-        headers: Headers | None = None,
         partition: int | None = None,
-        timestamp: int | None = None,
         on_offset: Callable[[int, int], None] | None = None,
     ) -> None:
         self._topics.add(topic)
-        row = (value, key, topic, list(headers) if headers else None, partition, timestamp)
         with self._convert_refusals(topic):
             self._client.produce_row(
-                row, None if on_offset is None else lambda _, *at: on_offset(*at)
+                (value, key, topic, None, partition, None),
+                None if on_offset is None else lambda _, *at: on_offset(*at),
             )
 
     def produce_rows(self, rows: Rows, on_offset: OnOffset | None = None) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from eos_sink.kafka.admin_interface import Quorum
 from eos_sink.kafka.interfaces import Headers
-from eos_sink.kafka.rows import Row
+from eos_sink.kafka.rows import Row, Rows
 from eos_sink.kafka.topic_traces import ANY_EPOCH, PartitionTail, Trace
 from eos_sink.protocol.values import ProducerIdentity, TransactionStatus
 from tests.contract.harness import SESSION_MS, TIMEOUT_MS, Harness, Task
@@ -296,14 +296,15 @@ class TopicScanContract:
     def test_key_and_headers_are_handed_over(self, harness: Harness) -> None:
         topic = harness.create_topic()
         task = Task.start(harness)
-        task.producer.produce(topic, None, key=b"k", headers=[("h", b"1"), ("h", None)])
-        task.producer.produce(topic, b"v")
+        headers = [("h", b"1"), ("h", None)]
+        rows = [(None, b"k", topic, headers, None, None), (b"v", None, topic, None, None, None)]
+        task.producer.produce_rows(Rows.of(rows))
         task.producer.flush(harness.deadline())
         look = Look(harness, topic, task)
         assert look.values[identity(task)] == [None, b"v"]
         assert look.keys == [b"k", None]
         first, second = look.headers
-        assert list(first or ()) == [("h", b"1"), ("h", None)]
+        assert list(first or ()) == headers
         assert second is None
 
     def test_a_topic_that_is_not_there_shows_nothing(self, harness: Harness) -> None:

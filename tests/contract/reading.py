@@ -8,6 +8,7 @@ from eos_sink.errors import ClusterError, OutcomeUnknownError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.interfaces import TopicDescription
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
+from eos_sink.kafka.rows import Rows
 from eos_sink.protocol.values import Position, Visibility
 from tests.contract.harness import TIMEOUT_MS, Harness, Task
 
@@ -23,7 +24,7 @@ def append(
     commit: bool = True,
     timestamp: int | None = None,
 ) -> int:
-    """Write one record to the decision log as the driver does; its offset."""
+    """Write one record to the decision log with the driver's producer; its offset."""
     kafka = harness.kafka()
     reader = kafka.log_reader(NAMES, harness.deadline())
     position = reader.home
@@ -31,14 +32,8 @@ def append(
     producer.init(harness.deadline())
     producer.begin()
     offsets: list[int] = []
-    producer.produce(
-        position.topic,
-        value,
-        key=key.encode(),
-        partition=position.partition,
-        timestamp=timestamp,
-        on_offset=lambda _, offset: offsets.append(offset),
-    )
+    row = value, key.encode(), position.topic, None, position.partition, timestamp
+    producer.produce_rows(Rows.of([row]), lambda *place: offsets.append(place[-1]))
     producer.flush(harness.deadline())
     (producer.commit if commit else producer.abort)(harness.deadline())
     producer.close()

@@ -52,7 +52,7 @@ class ProducerContract:
         assert task.write(topic, b"c") == [3]
         task.commit()
 
-    def test_key_headers_and_partition_reach_the_topic(self, harness: Harness) -> None:
+    def test_key_and_partition_reach_the_topic(self, harness: Harness) -> None:
         topic = harness.create_topic(partitions=3)
         task = Task.start(harness)
         seen: list[tuple[int, int]] = []
@@ -60,7 +60,6 @@ class ProducerContract:
             topic,
             None,
             key=b"k",
-            headers=[("h", b"1"), ("h", None)],
             partition=2,
             on_offset=lambda partition, offset: seen.append((partition, offset)),
         )

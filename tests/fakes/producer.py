@@ -7,8 +7,7 @@ from functools import partial
 
 from eos_sink.errors import FailureKind, OutcomeUnknownError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Headers
-from eos_sink.kafka.rows import Rows
+from eos_sink.kafka.rows import Row, Rows
 from eos_sink.protocol.values import (
     EndOutcome,
     Offsets,
@@ -66,17 +65,19 @@ class FakeProducer:
         assert not self._begun, "begin within a transaction"
         self._begun = True
 
-    @port("produce")
     def produce(
         self,
         topic: str,
         value: bytes | None,
         key: bytes | None = None,
-        headers: Headers | None = None,
         partition: int | None = None,
-        timestamp: int | None = None,
         on_offset: Callable[[int, int], None] | None = None,
     ) -> None:
+        self._produce((value, key, topic, None, partition, None), on_offset)
+
+    @port("produce")
+    def _produce(self, row: Row, on_offset: Callable[[int, int], None] | None) -> None:
+        value, key, topic, headers, partition, timestamp = row
         self._within()
         if self._failure is not None:
             return
@@ -110,9 +111,8 @@ class FakeProducer:
     def produce_rows(
         self, rows: Rows, on_offset: Callable[[str, int, int], None] | None = None
     ) -> None:
-        for value, key, topic, headers, partition, timestamp in rows:
-            report = None if on_offset is None else partial(on_offset, topic)
-            self.produce(topic, value, key, headers, partition, timestamp, report)
+        for row in rows:
+            self._produce(row, None if on_offset is None else partial(on_offset, row[2]))
             on_offset = None
 
     def refresh(self, deadline: Deadline) -> None:
