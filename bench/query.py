@@ -27,7 +27,7 @@ class Query:
     Args:
         kafka: the cluster.
         partitions: of the topic.
-        given: more options of the sink, and those that shall be different.
+        given: more options of the sink, and those that are to differ.
 
     Attributes:
         given: all options.

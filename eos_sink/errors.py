@@ -29,8 +29,8 @@ PAGE = "docs/errors.md"
 
 
 class Action(Enum):
-    """The next action after an error, for programs; the remedy says the same in words. Whoever
-    follows it loses no row and doubles none."""
+    """The next action after an error, for programs; the remedy says the same in words.
+    Following it loses no row and doubles none."""
 
     FIX = "fix"
     """Change or repair what the message names, then run the query or the write again."""

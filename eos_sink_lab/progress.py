@@ -13,7 +13,7 @@ _FIRST_PROGRESS_S = 1.0
 class Progress:
     """Prints the news and the progress of a long command, with the elapsed time.
 
-    Where rich can draw, the progress is a bar for each step, which vanishes at the end. Elsewhere
+    Where rich can draw, the progress is a bar for each step, which is removed at the end. Elsewhere
     it is a line now and then.
 
     Args:

@@ -150,9 +150,9 @@ def test_the_commands_repair_what_needs_no_restart(odd: KafkaCluster, tmp_path: 
     words = ["--options", str(set_up_wrong(odd, tmp_path)), "--json"]
     for command in doctor(*words, code=FAILS).commands("topic", "decision log", "verification"):
         carry_out(command)
-    mended = doctor(*words, code=FAILS)
-    assert set(mended.of("failure")) == {"transaction timeout", "group session"}
-    assert "verification" in mended.of("ok")
+    repaired = doctor(*words, code=FAILS)
+    assert set(repaired.of("failure")) == {"transaction timeout", "group session"}
+    assert "verification" in repaired.of("ok")
     doctor(*words, "--transaction-timeout-ms", "240000", code=FINE)
 
 

@@ -55,7 +55,7 @@ def made_of(size: int, seed: int, random_share: float) -> bytes:
 @CODECS
 @WAYS
 @pytest.mark.parametrize("dead", [False, True], ids=["strict", "dead letters"])
-def test_full_batches_fit_into_a_topic_that_compresses_them_anew(
+def test_full_batches_fit_into_a_topic_that_compresses_them_again(
     kafka: KafkaCluster, run: MakeRun, codec: str, way: dict[str, str], dead: bool
 ) -> None:
     topic = new_topic(kafka, "main", 1, max_message_bytes=LIMIT, compression_type=codec)

@@ -99,7 +99,7 @@ def complete(environ: Mapping[str, str]) -> None:
     about = packaging["metadata"]
     there = repository(environ)
     notice = f"{about['name']} {about['version']}, {about['license']}"
-    # The theme's own link to a repository asks GitHub for its stars; this one asks nobody.
+    # The theme's own link to a repository asks GitHub for its stars; this one asks no server.
     link = f' · <a href="{there}">Repository</a>' if there else ""
     # Paths are relative to the file that names them.
     settings = CONFIG.read_text(encoding="utf-8").replace('_dir = "build/', '_dir = "')

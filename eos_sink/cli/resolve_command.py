@@ -57,8 +57,8 @@ _CHOICES = {
     "lost": "What is in doubt is not in Kafka: the replay of the batch writes it again.",
     "complete": "A part of the batch is lost: the next start reads back the visible rows, and the "
     "replay writes the others, in any partitions.",
-    "accept": "The decided batch stays as it is in Kafka: a replay writes nothing, whatever rows "
-    "it has, and partitions that were lost stay lost.",
+    "accept": "The decided batch stays as it is in Kafka: a replay writes nothing, even if it "
+    "has other rows, and partitions that were lost stay lost.",
     "forget": "The decision is dropped: what Spark runs next is written, even if Kafka has it.",
 }
 

@@ -66,7 +66,7 @@ def send_rows(
             producer.check()
     except ProduceFailed as failed:
         if rows and failed.topic is None:
-            # Whichever: it tells that nothing of the record was sent yet.
+            # Any of them: it tells that nothing of the record was sent yet.
             failed.topic = rows[0].topics[0][0]
         raise
 

@@ -46,7 +46,8 @@ def end_hanging(  # noqa: PLR0913
 
     Returns:
         The partitions that could not be looked at, and the producer ids of open transactions that
-        may be the query's. Nobody may write there, or with these, before another look.
+        may be the query's. Before another look nothing may be written there, or
+        with these ids.
 
     Raises:
         OutcomeUnknownError: no answer about the driver's id or `only`, or from a broker.

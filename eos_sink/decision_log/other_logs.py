@@ -2,7 +2,7 @@
 
 A row there would stop one of them, or be read as a decision of it. The configured log is known by
 its name; any other one by its records. A single row with the content of a decision must not stop
-the queries that write a topic: applications may forward whatever they get.
+the queries that write a topic: applications may forward any content.
 """
 
 from __future__ import annotations

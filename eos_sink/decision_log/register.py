@@ -337,7 +337,7 @@ class DecisionRegister:
             kept = self.records(deadline, token.position.offset)
         except OperatorNeededError:
             raise
-        except Exception as unread:  # noqa: BLE001 - whatever it is, the outcome is not known
+        except Exception as unread:  # noqa: BLE001 - after any error the outcome is unknown
             cause = f"{_text(error)} The log could not be read: {_text(unread)}"
             raise _unknown(cause) from error
         own = next((each for each in kept if each.seq == token.seq + 1), None)

@@ -341,7 +341,7 @@ class Committer:
 
             figures, soon = self._metrics.take_pending(), deadline.within(_NOTE_S)
             fence_plans(self._register, token, entry, soon, figures, settled=True)
-        except Exception as error:  # noqa: BLE001 - the batch is visible whatever fails here
+        except Exception as error:  # noqa: BLE001 - no failure here changes that the batch is visible
             _LOGGER.warning(
                 "Query %s: %s is committed, but the decision log could not note it: %s. The next "
                 "write asks Kafka.",
@@ -423,7 +423,7 @@ class Committer:
             self._source.check_replay(entry.record, decision.batch)
         has_rows = any(report.digest.rows for report in reports)
         if decision.batch.numbering is Numbering.FOREACH and not has_rows:
-            # Of several frames an empty one changes nothing, in whichever order they come.
+            # Of several frames an empty one changes nothing, in any order.
             return
         if not lost:
             check_replay(self._names, self._log, decision, reports)
@@ -474,7 +474,7 @@ class Committer:
 
 @contextmanager
 def _decided(names: QueryNames, batch: BatchId) -> Iterator[None]:
-    """A write without a number must not be run again after its decision, whatever fails then. Any
+    """A write without a number must not be run again after its decision, on any error. Any
     other one may."""
     try:
         yield

@@ -124,7 +124,7 @@ def withdraw(  # noqa: PLR0913, PLR0917
         token: of the latest record.
 
     Raises:
-        Whatever `DecisionRegister.write` raises: the choice stands, and is tried again.
+        The errors of `DecisionRegister.write`: the choice stands, and is tried again.
     """
     if not decision.completed:
         override = replace(decision.override, complete=False)
@@ -149,7 +149,7 @@ class _FoundRows(RowDigester):
 
 
 class _DriversRows(_FoundRows):
-    """All rows of the driver, of whichever batch, committed or not."""
+    """All rows of the driver, of any batch, committed or not."""
 
     def __init__(self, *, topic_varies: bool) -> None:
         super().__init__(topic_varies=topic_varies)

@@ -141,7 +141,7 @@ class Planner:
                     self._session.session_ms,
                 ) from refused
             except EosSinkError:
-                # Whatever was half done, the next plan recovers.
+                # The next plan recovers from what was half done.
                 self._forget()
                 raise
             found = self._settle(entry, deadline)
@@ -303,7 +303,7 @@ class Planner:
                 _LOGGER.warning("%s", warning)
         elif self._options.topic is not None:
             self._kafka.check_topic(self._options.topic, deadline)
-        # First, since nobody should be told to change the cleanup.policy of a log.
+        # First, so that no error advises to change the cleanup.policy of a log.
         check_no_logs(self._kafka, self._options.named_topics, deadline)
         self._check_dead_letter_topic(deadline)
         self._kafka.check_settings(self._names.driver, timeout_ms)
@@ -430,7 +430,7 @@ class Planner:
         return self._settled[1]
 
     def _check_former_write(self, entry: Entry, found: Settlement, deadline: Deadline) -> None:
-        """Whatever is written next is not a replay of a write without a number."""
+        """What is written next is never a replay of a write without a number."""
         decision = entry.decision
         if not found.lost or decision is None or decision.batch.numbering is not Numbering.ONCE:
             return
@@ -498,6 +498,6 @@ class Planner:
 
 
 def _has_ended(run: Run | None) -> bool:
-    """True if the run is known to have ended, so that a start of the query replaces nobody. Spark
+    """True if the run is known to have ended, so that a start of the query replaces no run. Spark
     keeps a planner over a restart of its query, and another run may have come and gone between."""
     return run is not None and is_dead_here(run)

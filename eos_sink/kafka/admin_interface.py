@@ -153,7 +153,7 @@ class Admin(Protocol):
         """Open transactions, cluster-wide, of ids that start with `prefix`, sorted by id.
 
         Args:
-            ended: every id that a coordinator knows, whatever its state.
+            ended: every id that a coordinator knows, in any state.
         """
 
     def describe_transactions(

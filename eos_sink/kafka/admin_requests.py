@@ -1,7 +1,7 @@
 """Requests about topics, offsets, brokers and settings, over the control connections.
 
 The sink and the operator commands share them. An error about one thing of many is that thing's
-answer. None of them creates a topic, whatever the brokers' `auto.create.topics.enable` says.
+answer. None of them creates a topic, even with the brokers' `auto.create.topics.enable`.
 librdkafka's admin client is not used: it sends them to the controller that it knows, which in KRaft
 is any broker (KIP-590), and waits up to five minutes for that one after it has died
 (`rd_kafka_broker_controller_async`).

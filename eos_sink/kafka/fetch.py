@@ -219,7 +219,7 @@ async def find_offsets(
 
 
 def read_records(batch: Any) -> Iterator[Any]:
-    """The records of a batch, whatever codec it is compressed with.
+    """The records of a batch, compressed with any codec.
 
     Raises:
         ClusterError: it cannot be decoded.

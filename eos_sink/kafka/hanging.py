@@ -140,8 +140,8 @@ def end_hanging(wire: Wire, hanging: Hanging, commit: bool, deadline: Deadline) 
 def find_open(
     wire: Wire, topics: Iterable[str], deadline: Deadline
 ) -> tuple[set[OpenTransaction], frozenset[Place]]:
-    """The open transactions of all partitions, and the partitions that nobody answers for. It waits
-    for brokers, but for no leader."""
+    """The open transactions of all partitions, and the partitions that no broker answers for. It
+    waits for brokers, but for no leader."""
 
     async def ask() -> tuple[set[OpenTransaction], frozenset[Place], bool]:
         leaders = await wire.fetch_leaders(topics, deadline)

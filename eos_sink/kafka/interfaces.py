@@ -297,9 +297,9 @@ class LogReader(Protocol):
         """The same up to the first open transaction, which is not waited for."""
 
     def written(self, start: int, end: int, deadline: Deadline) -> bool:
-        """Return True if a record of the query lies from `start` to before `end`, whatever became
-        of its transaction. There is a record at `end`, so the next `latest` reads past it, whatever
-        end a deposed leader returns."""
+        """Return True if a record of the query lies from `start` to before `end`, committed or
+        not. There is a record at `end`, so the next `latest` reads past it, even if a deposed
+        leader returns an earlier end."""
 
     def records(self, start: int, deadline: Deadline) -> Sequence[tuple[Position, bytes]]:
         """The committed records from an offset on that compaction has left, oldest

@@ -274,5 +274,5 @@ def read_latest_records(clients: SharedClients, deadline: Deadline) -> dict[str,
 
 
 def _read_all(reader: PartitionReader, deadline: Deadline) -> None:
-    """Read to the high watermark, whatever is open before it."""
+    """Read to the high watermark, past open transactions."""
     reader.read_to(reader.read(deadline).end, deadline)

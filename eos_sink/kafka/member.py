@@ -77,8 +77,8 @@ class ConfluentMember:
             error = self._poll(0)
         except MemberRefused:
             return MemberState.REPLACED
-        # Whatever ended the membership (a permission, 24 hours without a call), the planner joins
-        # again: that repairs it, or fails with the cause.
+        # What ended the membership (a permission, 24 hours without a call) does not matter: the
+        # planner joins again, which repairs it, or fails with the cause.
         if error is not None or self._metadata() != self._joined_as:
             return MemberState.EXPIRED
         return MemberState.CURRENT

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from eos_sink.protocol.values import ProducerIdentity
 
 ANY_EPOCH = -1
-"""The epoch of a producer whose rows are wanted whatever epoch they have."""
+"""Stands for all epochs of a producer whose rows are wanted."""
 
 
 @dataclass(frozen=True)

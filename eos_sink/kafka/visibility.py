@@ -27,7 +27,7 @@ def find_visibility(
 ) -> dict[Position, Visibility]:
     """Return what is known of each; leave out those that were still open at the deadline.
 
-    A Fetch response has the records up to the last stable offset, whatever became of them, and the
+    A Fetch response has the records up to the last stable offset, committed or not, and the
     list of the aborted transactions among them (KIP-98). Retention or compaction may have removed
     a committed record, so one that is not there proves nothing.
 

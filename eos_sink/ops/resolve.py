@@ -269,7 +269,7 @@ def _check_completion(evidence: QueryEvidence, decision: Decision) -> None:
         raise RefusedChoice("Some partitions are in doubt: choose --visible or --lost first.")
     if decision.is_invisible(lost):
         raise RefusedChoice(
-            "Nothing of the batch is visible: the next start writes it, in whichever partitions."
+            "Nothing of the batch is visible: the next start writes it, in any partitions."
         )
     try:
         check_completion(decision, lost)

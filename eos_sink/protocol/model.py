@@ -144,8 +144,8 @@ class Override:
     Attributes:
         visible: partitions that count as committed if Kafka has no evidence.
         lost: partitions that count as aborted then, so that a replay writes them again.
-        accepted: the decision stands as it is: a replay writes nothing, whatever rows it has.
-        complete: a replay writes the rows that are not visible, in whichever partitions.
+        accepted: the decision stands as it is: a replay writes nothing, even if it has other rows.
+        complete: a replay writes the rows that are not visible, in any partitions.
     """
 
     visible: frozenset[int] = frozenset()
@@ -212,7 +212,7 @@ class Decision:
         return bool(lost) and lost == self.digests.keys()
 
     def needs_completion(self, lost: frozenset[int]) -> bool:
-        """True if a replay writes exactly the rows that are not visible, in whichever partitions,
+        """True if a replay writes exactly the rows that are not visible, in any partitions,
         if these partitions are lost."""
         chosen = self.override.complete or self.completed
         return chosen and bool(lost) and not self.is_invisible(lost)
@@ -510,7 +510,7 @@ class Plan:
     `doubtful` those whose outcome Kafka no longer knows. `rules` has topics whose rules the driver
     knows, if the query has a dead letter topic. `given_up` is the latest record's. `visible` has
     the sorted hashes of the visible rows, eight bytes each, if a replay writes the others in
-    whichever partitions.
+    any partitions.
     """
 
     token: PlanToken

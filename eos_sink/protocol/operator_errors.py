@@ -251,7 +251,7 @@ def other_partitions(  # noqa: PLR0913
         "decided partitions tell which. Nothing of this replay becomes visible.",
         f"{_old_settings(decision)} With other partitions it stops here again. If the old ones "
         f"cannot be had: {resolve_command(names, log, COMPLETE)} lets the next start read back "
-        "which rows are visible and write the others, in whichever partitions, which loses and "
+        "which rows are visible and write the others, in any partitions, which loses and "
         f"doubles nothing either. Only if it refuses: {ACCEPT} keeps what is in Kafka (the "
         f"{missing} rows are not written), {FORGET} writes the whole replay (rows that are visible "
         "are there twice).",

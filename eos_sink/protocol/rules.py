@@ -280,7 +280,7 @@ def _left_ms(state: TransactionState, now_ms: int) -> int:
 def check_replay(
     names: QueryNames, log: str, decision: Decision, reports: Sequence[TaskReport]
 ) -> None:
-    """Check that a replay of the decided batch has the decided rows, in whichever partitions.
+    """Check that a replay of the decided batch has the decided rows, in any partitions.
 
     Raises:
         OperatorNeededError: it has not.

@@ -1,6 +1,6 @@
 """Errors about the source's offsets: where a query stands, and where a checkpoint begins.
 
-Whoever follows a remedy repeats and skips no row, unless it says so.
+Following a remedy repeats and skips no row, unless it says so.
 """
 
 from __future__ import annotations

@@ -44,8 +44,9 @@ class TopicRules:
 
     @property
     def sure_bytes(self) -> int:
-        """A record batch that is not larger before compression is taken, whatever the topic's own
-        codec makes of it (LogValidator and UnifiedLog compare the size with `max_bytes` again)."""
+        """A record batch that is not larger before compression is taken, even if the topic's own
+        codec makes it larger (LogValidator and UnifiedLog compare the size with `max_bytes`
+        again)."""
         one_in = _GROWS_BY_ONE_IN.get(self.compression)
         if one_in is None:
             return self.max_bytes

@@ -167,7 +167,7 @@ class HangingLook(NamedTuple):
 
     Attributes:
         hanging: those that were found.
-        unknown: the partitions that nobody answers for, since they have no leader, for example.
+        unknown: the partitions that no broker answers for, for example since they have no leader.
         unnamed: the producer ids of open transactions whose transactional id no coordinator tells.
             It may be hidden from this principal; or its coordinator has no leader, or is moving.
     """

@@ -21,7 +21,7 @@ from eos_sink.errors import ConfigurationError, without_frames
 from eos_sink.spark.client_cache import ClientCache, Connect, connect
 from eos_sink.spark.session_defaults import Defaults
 
-# Spark imports this module in each look-up of a Python data source, whatever its name: everything
+# Spark imports this module in each look-up of a Python data source of any name: everything
 # else is imported where it is used.
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -151,7 +151,7 @@ def _write(
 ) -> None:
     sink = options.sink
     if query is None and sink.source is not None:
-        # A plan would take the position of whichever query has the checkpoint.
+        # A plan would take the position of the query that has the checkpoint.
         raise refuse_source()
     types = dict(frame.dtypes)
     check_columns(types, sink.topic, sink.timestamp_column)

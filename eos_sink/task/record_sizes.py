@@ -23,7 +23,7 @@ _LEVELS = {"gzip": 6, "lz4": 1, "zstd": 3}
 # Lz4BlockOutputStream), librdkafka does so with lz4. What is around a block, and around them all.
 _JAVA_BLOCKS, _CLIENT_BLOCKS = {"snappy": 32 * 1024, "lz4": 64 * 1024}, {"lz4": 64 * 1024}
 _AROUND_BLOCK, _AROUND_BLOCKS = 4, 16
-# Libraries and their versions differ, and zstd finds less if it is not told the size beforehand:
+# Libraries and their versions differ, and zstd finds less if it does not know the size in advance:
 # the batch may be larger by these shares of its size, or by a quarter of what compression saves.
 # Measured: the others are within 0.1 %, zstd is up to 4 % larger, and more above 1 MB.
 _MORE, _MORE_ZSTD, _OF_SAVED, _FOR_SURE, _FOR_SURE_BYTES = 20, 4, 4, 1_000, 64

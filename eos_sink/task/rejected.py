@@ -35,8 +35,8 @@ _BAD_ARGUMENT = "java.lang.IllegalArgumentException"
 
 # librdkafka's defaults of `message.max.bytes` and of `batch.size`, and its limit of the former.
 _CLIENT_BYTES, _MOST_BYTES = 1_000_000, 1_000_000_000
-# The largest dead letter, whatever its topic takes: the room that the queue of a task has anyway.
-# With more of it librdkafka would keep more small ones, too.
+# The largest dead letter, even if its topic takes more: the room that the queue of a task has
+# anyway. With more of it librdkafka would keep more small ones, too.
 _LETTER_BYTES = 48 * 1024 * 1024
 # Dead letters are made and sent in slices, so that they take no second Arrow batch of memory.
 _SLICE_BYTES, _SLICE_ROWS = 1024 * 1024, 1_000

@@ -282,7 +282,7 @@ class TaskWriter:
                 check_topics(rows, options.log_topic)
             if options.destinations is not None:
                 check_destinations_of(part, options.topic, options.destinations)
-        # Of all rows, whichever topic they are in: a repeated batch has the same ones.
+        # Of all rows, in any topic: a repeated batch has the same ones.
         digester.add(rows)
         dead_letters: Iterator[Rows] = iter(())
         if self._rejected is not None:

@@ -1,4 +1,4 @@
-"""What a test cluster can do, whatever runs it."""
+"""What every test cluster can do."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class Connection:
         return self._requests.held_back + self._answers.held_back
 
     async def _carry(self) -> None:
-        """Carry both directions to their ends; whatever goes wrong resets both connections."""
+        """Carry both directions to their ends; any error resets both connections."""
         tasks: list[asyncio.Task[None]] = []
         try:
             while self._link.cut == "all":

@@ -22,7 +22,7 @@ class Checkpoint:
     """A checkpoint directory.
 
     Args:
-        home: gets the directory, wherever it is moved.
+        home: gets the directory each time it is moved.
 
     Attributes:
         path: where it is now.

@@ -1,7 +1,7 @@
 """The schedule of faults: an endless, pure function of the seed.
 
 Cards are dealt from shuffled decks, so that each kind and each point has its turn before any has
-its second one. What happens is drawn beforehand, never from what is seen in the run.
+its second one. What happens is drawn before the run, never from what is seen in it.
 """
 
 from __future__ import annotations

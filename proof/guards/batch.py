@@ -47,7 +47,7 @@ GUARDS = (
             "spark_run=first.spark_run",
             "spark_run=decided.spark_run if decided else first.spark_run",
         ),
-        f"{_BATCH}test_a_second_frame_is_refused_in_a_run_that_has_mended_the_first",
+        f"{_BATCH}test_a_second_frame_is_refused_in_a_run_that_has_rewritten_the_first",
         outside=_OUTSIDE,
     ),
     guard(
@@ -131,7 +131,7 @@ GUARDS = (
     ),
     guard(
         "a decided write without a number is not run again",
-        "Whatever fails after its decision: its error is not one of the class that failed.",
+        "An error after its decision is not of the class that failed.",
         always(_COMMITTER, "_decided", "batch.numbering is not Numbering.ONCE"),
         f"{_SINGLE}test_whatever_fails_after_the_decision_the_write_is_not_run_again",
         outside=_OUTSIDE,

@@ -258,7 +258,7 @@ GUARDS = (
     ),
     guard(
         "a recovery fences the plans even if it listed nothing",
-        "Older plans cannot be decided any more, whatever is open.",
+        "Older plans cannot be decided any more, even if nothing is open.",
         swap(_PLANNER, "_take_over", "recovers=True", "recovers=False"),
         Proof(
             f"{_GUARD}test_a_plan_from_before_a_recovery_is_refused_also_if_that_has_listed_nothing",

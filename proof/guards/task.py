@@ -432,7 +432,7 @@ GUARDS = (
     ),
     guard(
         "the fingerprint covers dead letters",
-        "A repeated batch has the same rows, whichever topic takes them by then.",
+        "A repeated batch has the same rows, even if another topic takes them by then.",
         move(_WRITER, "_take", "digester.add(rows)", after="if self._rejected is not None:"),
         f"{_REJECTED}test_a_replay_compares_all_rows_whichever_topic_they_are_in[0]",
         outside="the model's rows are all accepted",
@@ -475,7 +475,7 @@ GUARDS = (
     ),
     guard(
         "the driver takes no rows of a topic that takes less than it sends",
-        "Its record batches are as large as the option says, whatever a topic takes.",
+        "Its record batches are as large as the option says, even if a topic takes less.",
         never(_WRITER, "_share", "sizes.batch < most"),
         f"{_REJECTED}test_rows_of_a_topic_that_takes_less_than_the_driver_sends_do_not_go_through_it[4095-False]",
         outside="the model's rows have no size",
@@ -485,8 +485,8 @@ GUARDS = (
         "The brokers compress them again, which makes larger what cannot be compressed, and refuse "
         "what is then above the limit, at each restart.",
         swap("eos_sink/protocol/topic_rules.py", "sure_bytes", "max(...)", "self.max_bytes"),
-        f"{_RECOMPRESSED}test_full_batches_fit_into_a_topic_that_compresses_them_anew[4.3.0-strict-native-gzip]",
-        f"{_RECOMPRESSED}test_full_batches_fit_into_a_topic_that_compresses_them_anew"
+        f"{_RECOMPRESSED}test_full_batches_fit_into_a_topic_that_compresses_them_again[4.3.0-strict-native-gzip]",
+        f"{_RECOMPRESSED}test_full_batches_fit_into_a_topic_that_compresses_them_again"
         "[4.3.0-dead letters-inline-gzip]",
         outside="the model's rows have no size",
     ),

@@ -1148,7 +1148,7 @@ abort: /* [Committer.abort], in a new process, or in the kept one, where it open
 #endif
   goto fail;
 
-forget: /* whatever was half done, the next plan recovers */
+forget: /* the next plan recovers from what was half done */
   rec = 0; hd = 0;
 fail:
 #ifdef KEEP

@@ -108,7 +108,7 @@ def test_a_source_whose_offsets_are_left_out_is_noticed(
     assert checkpoint.reads_others(3) is expected
 
 
-def test_the_files_are_read_anew_at_each_call(home: Path) -> None:
+def test_the_files_are_read_again_at_each_call(home: Path) -> None:
     checkpoint = Checkpoint(str(home), None)
     assert_read(checkpoint)
     (home / "offsets" / "10").rename(home / "offsets" / "11")

@@ -250,7 +250,7 @@ def test_a_second_frame_is_refused_in_a_run_that_has_replayed_the_first(
     assert failed.value.data == {"batch": 0}
 
 
-def test_a_second_frame_is_refused_in_a_run_that_has_mended_the_first(
+def test_a_second_frame_is_refused_in_a_run_that_has_rewritten_the_first(
     world: World, job: Job
 ) -> None:
     job.dies_after_the_decision(FRAMES(0), [b"a"], [b"b"], spark_run="1")

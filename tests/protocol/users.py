@@ -254,11 +254,11 @@ class Query(User):
         number = self.done
         while self.done == number:
             if self.scene.begin():
-                self._start_anew(number)
+                self._start_with_new_checkpoint(number)
             if self._run(self._checkpoints[-1]):
                 self.done = number + 1
 
-    def _start_anew(self, number: int) -> None:
+    def _start_with_new_checkpoint(self, number: int) -> None:
         """A new checkpoint reads again what the old one has not noted as done."""
         self._checkpoints.append(self._new_checkpoint(f"{self.name}-{self._tries}", number))
         self.known.reads.update(self.writes[number])

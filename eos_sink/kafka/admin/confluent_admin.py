@@ -180,7 +180,7 @@ class ConfluentAdmin:
         ends: dict[int, int] = {}
         for number, start in starts.items():
             lines[number], ends[number] = self._read_partition(number, start, deadline)
-        # It keeps the order of a partition's records, whatever their writers' clocks say.
+        # It keeps the order of a partition's records, even if their writers' clocks differ.
         ordered = heapq.merge(*lines.values(), key=lambda line: line.at_ms)
         return LogPage(tuple(ordered), ends)
 

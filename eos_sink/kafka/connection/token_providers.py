@@ -60,7 +60,7 @@ def _fetch(source: TokenSource, fetch: Callable[[], Token]) -> Token:
         token = fetch()
     except EosSinkError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever a library or a user's function raises
+    except Exception as error:  # noqa: BLE001 - a library or a user's function may raise anything
         what = type(error).__name__
         if source.provider in _EXTRAS:
             # The libraries keep secrets out of their errors; a user's function may not.
@@ -92,7 +92,7 @@ def _load_function(provider: str) -> Callable[[], Any]:
         found = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
-    except Exception as error:  # noqa: BLE001 - whatever the module raises when it is loaded
+    except Exception as error:  # noqa: BLE001 - a module may raise anything when it is loaded
         raise ConfigurationError(
             f"Option {PROVIDER} names {provider}, which cannot be imported here: "
             f"{type(error).__name__}.",
@@ -138,7 +138,7 @@ def _unusable(what: str) -> ConfigurationError:
 
 def _fetch_msk(source: TokenSource) -> Token:
     """A signed URL, good for 15 minutes (aws-msk-iam-sasl-signer-python); made without network if
-    the credentials are at hand."""
+    the credentials are there."""
     region = source.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     if not region:
         raise ConfigurationError(

@@ -28,7 +28,7 @@ def check_brokers(facts: Facts) -> Verdict:
                 f"broker {broker.id} cannot be reached at {broker.address}, which it advertises: "
                 f"{broker.unreachable}",
                 "Clients connect to that address, so its partitions and coordinators cannot be "
-                "used from here, whatever the bootstrap server answers.",
+                "used from here, even though the bootstrap server answers.",
                 f"Make advertised.listeners of broker {broker.id} an address that driver and "
                 "executors can resolve and reach, or open the way: "
                 f"nc -vz {broker.address.replace(':', ' ')}",

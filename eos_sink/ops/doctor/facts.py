@@ -170,7 +170,7 @@ class Facts:
         log: None: there is no decision log.
         refusal: why the missing decision log cannot be created; empty: it can.
         members: of the consumer groups of the log's queries.
-        transactions: of every id with the query's prefix, in whatever state.
+        transactions: of every id with the query's prefix, in any state.
         holders: of the topics of the query.
         source: None: the query has no group for its source's offsets, or no query is named.
         now_ms: this machine's clock when they had been listed.
@@ -319,7 +319,7 @@ def _find_holders(
     ids = filter(None, (each.transactional_id for each in found.values()))
     own = {name for name in ids if name.startswith(subject.start)}
     states = admin.describe_transactions(own, deadline) if own else {}
-    # Asked again after the coordinators: one that has ended meanwhile holds nobody up.
+    # Asked again after the coordinators: one that has ended since holds up no reader.
     still = look() if found else {}
     return [
         Holder(*place, stable[place[0]][place[1]], each, states.get(each.transactional_id or ""))

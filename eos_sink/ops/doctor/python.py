@@ -92,7 +92,7 @@ def make_look(
                 found = load(module)
             except ModuleNotFoundError as error:
                 return ("", "") if error.name == module else (unknown, f"{name}: {error}")
-            except Exception as error:  # noqa: BLE001 - whatever a broken library raises
+            except Exception as error:  # noqa: BLE001 - a broken library may raise anything
                 return unknown, f"{name}: {type(error).__name__}: {error}"
             try:
                 return importlib.metadata.version(name), ""

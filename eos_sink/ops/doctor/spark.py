@@ -190,7 +190,7 @@ def _check_format(facts: SparkFacts) -> Verdict:
         yield Finding.failure(
             f"Spark {facts.version} does not find the format {_FORMAT}; it has asked {asked}",
             f"format('{_FORMAT}') fails with DATA_SOURCE_NOT_FOUND: Spark looks formats up with "
-            "PYSPARK_PYTHON of the driver's environment, whatever spark.pyspark.python says.",
+            "PYSPARK_PYTHON of the driver's environment, and not with spark.pyspark.python.",
             f"export PYSPARK_PYTHON={sys.executable}",
             "Or call eos_sink.register(spark) in the program.",
         )

@@ -143,8 +143,8 @@ def test_only_the_latest_record_of_a_key_counts() -> None:
     fine = encode(written().record)
     page = LogPage(
         (
-            line("mended", 0, b"?"),
-            line("mended", 1, fine),
+            line("repaired", 0, b"?"),
+            line("repaired", 1, fine),
             line("broken", 2, fine),
             line("broken", 3, b"?"),
             line("newer", 4, b'{"format": 7}'),
@@ -157,5 +157,5 @@ def test_only_the_latest_record_of_a_key_counts() -> None:
     assert log.count == 7
     assert set(log.unreadable) == {"broken", "newer", "odd", "gone"}
     assert {key: each.newer for key, each in log.unreadable.items() if each.newer} == {"newer": 7}
-    assert log.records["mended"].position.offset == 1
+    assert log.records["repaired"].position.offset == 1
     assert read_log(None) is None
