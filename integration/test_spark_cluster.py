@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import psutil
 import pytest
@@ -25,6 +24,13 @@ SPREAD_INPUT = {
     "spark.sql.files.openCostInBytes": "0",
     "spark.sql.files.minPartitionNum": "4",
 }
+# Each executor has a part of the input, which is lost with it: the first task waits until both are
+# there, and none reads the other's files, which are on the same disk only here.
+LOST_WITH_EXECUTOR = {
+    "spark.shuffle.readHostLocalDisk": "false",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
+}
 # A silent executor is given up after so long.
 IMPATIENT = {
     "spark.network.timeout": "15s",
@@ -41,17 +47,12 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneClu
 
 
 class Shared:
-    """An application on the machines, which survives what happens to its executors.
+    """An application on the machines, which survives what happens to its executors."""
 
-    Attributes:
-        log: what Spark noted of it.
-    """
-
-    def __init__(self, machines: StandaloneCluster, applications: Applications, home: Path) -> None:
-        self.log = EventLog(home / "events")
+    def __init__(self, machines: StandaloneCluster, applications: Applications) -> None:
         self._applications = applications
         self._url = machines.url
-        self._conf = {**machines.conf, **SPREAD_INPUT, **self.log.conf}
+        self._conf = {**machines.conf, **SPREAD_INPUT}
         self._application: Application | None = None
 
     @property
@@ -62,12 +63,8 @@ class Shared:
 
 
 @pytest.fixture(scope="module")
-def shared(
-    machines: StandaloneCluster,
-    applications: Applications,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Shared:
-    return Shared(machines, applications, tmp_path_factory.mktemp("shared"))
+def shared(machines: StandaloneCluster, applications: Applications) -> Shared:
+    return Shared(machines, applications)
 
 
 @pytest.fixture
@@ -116,18 +113,23 @@ def test_a_machine_lost_during_its_task(
     machines.wait_workers(2)
 
 
-def test_a_stage_that_is_run_again_for_lost_input(query: SparkQuery, shared: Shared) -> None:
+def test_a_stage_that_is_run_again_for_lost_input(
+    query: SparkQuery, applications: Applications, machines: StandaloneCluster
+) -> None:
+    log = EventLog(query.home / "events")
+    conf = {**machines.conf, **SPREAD_INPUT, **LOST_WITH_EXECUTOR, **log.conf}
+    application = applications.another(machines.url, conf)
     point = FaultPoint.TASK_PREPARED_BEFORE
     query.tasks = 4
     query.add_batch()
     query.faults.arm(point, Action.KILL_JVM)
-    before = len(shared.log.attempts())
-    query.program(application=shared.application).finished()
+    query.program(application=application).finished()
     assert query.faults.fired(point)
-    new = shared.log.attempts()[before:]
-    assert any("FetchFailed" in attempt.failed for attempt in new)
-    assert any(attempt.stage_attempt > 0 for attempt in new)
+    attempts = log.attempts()
+    assert any("FetchFailed" in attempt.failed for attempt in attempts)
+    assert any(attempt.stage_attempt > 0 for attempt in attempts)
     query.assert_exactly_once()
+    application.kill()
 
 
 @pytest.mark.parametrize(
