@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from eos_sink.errors import ConfigurationError
 
-SLOTS = (0, 1)
 DEFAULT_PREFIX = "eos-sink-"
 DEFAULT_LOG = "__eos_sink_log"
 """The decision log's topic."""

@@ -33,13 +33,11 @@ class ClusterQuery(Query):
     Batch 0 uses slot 0 and batch 1, in which the faults come, slot 1.
     """
 
-    def __init__(
-        self, cluster: KafkaCluster, directory: Path, options: dict[str, str] | None = None
-    ) -> None:
+    def __init__(self, cluster: KafkaCluster, directory: Path) -> None:
         super().__init__(cluster, directory)
         self.cluster = cluster
         # A client that hangs when two coordinators die at once is replaced after a third of it.
-        self.change({"eos.step.timeout.ms": "60000", **(options or {})})
+        self.change({"eos.step.timeout.ms": "60000"})
 
     def change(self, options: dict[str, str]) -> None:
         """Options for the processes that come, beside those that every query has."""

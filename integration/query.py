@@ -434,9 +434,9 @@ class Query:
         """Take the directory away; return where it is now."""
         return self.checkpoint.rename(self._directory / unique("lost"))
 
-    def replan(self, batch: int, rows: list[list[str]]) -> None:
-        """The source or the checkpoint is not what it was when the batch was planned."""
-        (self.checkpoint / "offsets" / str(batch)).write_text(json.dumps(rows))
+    def replan(self, rows: list[list[str]]) -> None:
+        """The source or the checkpoint is not what it was when batch 1 was planned."""
+        (self.checkpoint / "offsets" / "1").write_text(json.dumps(rows))
 
     def restore_checkpoint(self, next_batch: int) -> None:
         """Put back a copy of the checkpoint that knows nothing of `next_batch` and what follows."""

@@ -17,7 +17,6 @@ import os
 import signal
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,21 +31,12 @@ from eos_sink_lab.testing.waiting import wait_until
 from eos_sink_lab.testing.watchdog import Watchdog
 
 _PATIENCE_S = 120.0
+_WORKERS = 2
+# Of each worker, as Spark counts them: an application takes `conf`'s share only, so that a
+# successor finds room beside a zombie.
+_CORES = 6
 _QUIET_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _SPARK_HOME = Path(pyspark.__file__).parent
-
-
-@dataclass(frozen=True)
-class Executor:
-    """A JVM that runs tasks.
-
-    Attributes:
-        pid: the JVM; the Python processes of its tasks are below it.
-        application: Spark's id of the application that it works for.
-    """
-
-    pid: int
-    application: str
 
 
 class _Daemon:
@@ -89,13 +79,6 @@ class _Daemon:
         if self._processes is not None:
             self._processes.kill()
 
-    def pause(self) -> None:
-        """SIGSTOP all of the session, as when a virtual machine is suspended."""
-        self.processes.pause()
-
-    def resume(self) -> None:
-        self.processes.resume()
-
     @property
     def said(self) -> str:
         return self.log.read_text()[-4000:] if self.log.exists() else ""
@@ -104,37 +87,29 @@ class _Daemon:
 class Worker(_Daemon):
     """A worker machine: the worker's JVM, executors and the Python of their tasks."""
 
-    def __init__(self, url: str, home: Path, environment: dict[str, str], cores: int) -> None:
+    def __init__(self, url: str, home: Path, environment: dict[str, str]) -> None:
         super().__init__(home, environment)
-        self._url, self._cores, self._work = url, cores, home / "work"
+        self._url, self._work = url, home / "work"
 
     def start(self) -> None:
         """Start it, also after `kill`. `StandaloneCluster.wait_workers` tells when it is there."""
-        size = ("--cores", self._cores, "--memory", f"{self._cores}g")
+        size = ("--cores", _CORES, "--memory", f"{_CORES}g")
         place = ("--host", HOST, "--webui-port", 0, "--work-dir", self._work)
         self.launch("org.apache.spark.deploy.worker.Worker", *place, *size, self._url)
 
-    def executors(self, application: str | None = None) -> list[Executor]:
-        """Those that live, of one application or of all."""
+    def kill_executor(self) -> None:
+        """SIGKILL an executor's JVM; its Python processes find out by themselves."""
+        wait_until(lambda: bool(self._executors()), Deadline(_PATIENCE_S), "an executor is there")
+        os.kill(self._executors()[0], signal.SIGKILL)
+
+    def _executors(self) -> list[int]:
+        """The JVMs that run tasks; the Python processes of the tasks are below them."""
         found = []
         for process in self.processes.find_processes():
             with contextlib.suppress(psutil.NoSuchProcess):
-                line = process.cmdline()
-                if "--app-id" in line and process.name().endswith("java"):
-                    found.append(Executor(process.pid, line[line.index("--app-id") + 1]))
-        return [e for e in found if application in (None, e.application)]
-
-    def wait_executor(self, application: str | None = None) -> Executor:
-        wait_until(
-            lambda: bool(self.executors(application)), Deadline(_PATIENCE_S), "an executor is there"
-        )
-        return self.executors(application)[0]
-
-    def kill_executor(self, application: str | None = None) -> Executor:
-        """SIGKILL an executor's JVM; its Python processes find out by themselves."""
-        executor = self.wait_executor(application)
-        os.kill(executor.pid, signal.SIGKILL)
-        return executor
+                if "--app-id" in process.cmdline() and process.name().endswith("java"):
+                    found.append(process.pid)
+        return found
 
 
 class StandaloneCluster:
@@ -142,21 +117,11 @@ class StandaloneCluster:
 
     Args:
         home: a directory for logs and work; it stays.
-        workers: how many machines.
-        cores: of each worker, as Spark counts them: an application takes `conf`'s share only, so
-            that a successor finds room beside a zombie.
-        environment: more of it, for everything that runs on the workers: executors and tasks.
     """
 
-    def __init__(
-        self,
-        home: Path,
-        workers: int = 2,
-        cores: int = 6,
-        environment: dict[str, str] | None = None,
-    ) -> None:
+    def __init__(self, home: Path) -> None:
         self._watchdog = Watchdog()
-        given = {**self._watchdog.environ, **(environment or {})}
+        given = self._watchdog.environ
         port, self._web = free_ports(2)
         self.url = f"spark://{HOST}:{port}"
         # A worker that is silent for so long is given up by the master.
@@ -164,15 +129,13 @@ class StandaloneCluster:
         settings = ("spark.worker.timeout=15", "spark.deploy.maxExecutorRetries=-1")
         opts = {"SPARK_MASTER_OPTS": " ".join(f"-D{setting}" for setting in settings)}
         self.master = _Daemon(home / "master", {**given, **opts})
-        self.workers = tuple(
-            Worker(self.url, home / f"worker-{n}", given, cores) for n in range(workers)
-        )
+        self.workers = tuple(Worker(self.url, home / f"worker-{n}", given) for n in range(_WORKERS))
         try:
             where = ("--host", HOST, "--port", port, "--webui-port", self._web)
             self.master.launch("org.apache.spark.deploy.master.Master", *where)
             for worker in self.workers:
                 worker.start()
-            self.wait_workers(workers)
+            self.wait_workers(_WORKERS)
         except BaseException:
             self.close()
             raise
@@ -189,7 +152,7 @@ class StandaloneCluster:
             "spark.locality.wait": "0",
         }
 
-    def wait_workers(self, count: int, seconds: float = _PATIENCE_S) -> None:
+    def wait_workers(self, count: int) -> None:
         """Until the master knows of exactly so many workers that live.
 
         Raises:
@@ -197,21 +160,7 @@ class StandaloneCluster:
         """
         assert self.master.alive, self.master.said
         what = f"{count} workers are registered; {self.master.said}"
-        wait_until(lambda: self._state().get("aliveworkers") == count, Deadline(seconds), what)
-
-    def kill_executor(self, application: str | None = None) -> Executor:
-        """SIGKILL one executor of any worker."""
-        wait_until(
-            lambda: any(w.executors(application) for w in self.workers if w.alive),
-            Deadline(_PATIENCE_S),
-            "an executor is there",
-        )
-        worker = next(w for w in self.workers if w.alive and w.executors(application))
-        return worker.kill_executor(application)
-
-    def applications(self) -> list[str]:
-        """Ids of the applications that the master knows to be running."""
-        return [app["id"] for app in self._state().get("activeapps", [])]
+        wait_until(lambda: self._state().get("aliveworkers") == count, Deadline(_PATIENCE_S), what)
 
     def close(self) -> None:
         for daemon in (*self.workers, self.master):

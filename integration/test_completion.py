@@ -61,7 +61,7 @@ def test_a_replay_in_other_partitions_writes_what_is_not_visible(
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
     # The others are committed.
-    query.replan(1, spread_over(count, rows_of(1)))
+    query.replan(spread_over(count, rows_of(1)))
     stops_for_partitions(query, count)
     operator.chooses("complete")
     # Spark brings the rows of each former partition to all tasks.
@@ -77,7 +77,7 @@ def test_rows_that_the_driver_has_written_are_read_back(query: Query, operator: 
     query.batches = [rows_of(batch, (ROWS,) * PARTITIONS + (1, 1)) for batch in range(3)]
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
-    query.replan(1, spread_over(2, query.batches[1]))
+    query.replan(spread_over(2, query.batches[1]))
     query.run().stopped(OperatorNeededError)
     decision = query.log().decision
     assert decision is not None
@@ -95,7 +95,7 @@ def test_rows_in_several_topics_are_found_in_the_declared_ones(
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
     first, second, third = rows_of(1)
-    query.replan(1, [third, second, [], first])
+    query.replan([third, second, [], first])
     stops_for_partitions(query, 4)
     operator.chooses("complete")
     error = query.run().stopped(OperatorNeededError)
@@ -116,7 +116,7 @@ def test_deleted_rows_are_not_written_again(
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
     first, second, third = rows_of(1)
-    query.replan(1, [third, second, first])
+    query.replan([third, second, first])
     assert query.run().stopped(OperatorNeededError)["data"]["decided_partitions"] == PARTITIONS
     operator.chooses("complete")
     kafka.delete_records(query.topic)
@@ -125,7 +125,7 @@ def test_deleted_rows_are_not_written_again(
     text = query.run().stopped(OperatorNeededError)["text"]
     assert "retention or compaction has deleted some" in text
     assert "The choice is withdrawn" in text
-    query.replan(1, [first, second, third])
+    query.replan([first, second, third])
     assert query.finish().written(1) == [1]
     assert_each_once(query.visible(), [*second, *flat(rows_of(2))])
 
@@ -136,13 +136,13 @@ def test_transactions_that_have_really_expired(kafka: KafkaCluster, impatient: Q
     query = impatient
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AMID)
     wait_until_expired(query)
-    query.replan(1, spread_over(4, rows_of(1)))
+    query.replan(spread_over(4, rows_of(1)))
     stops_for_partitions(query, 4)
     Operator(kafka, query).chooses("complete")
     # And again, in the completion: it needs no other choice.
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AMID, partition=-1)
     wait_until_expired(query)
-    query.replan(1, spread_over(2, rows_of(1)))
+    query.replan(spread_over(2, rows_of(1)))
     assert query.finish().written(1) == [PARTITIONS + 4, PARTITIONS + 5]
     check(query)
 
@@ -176,10 +176,10 @@ def test_a_completion_that_is_killed_is_finished_by_the_next_start(
 ) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
-    query.replan(1, spread_over(2, rows_of(1)))
+    query.replan(spread_over(2, rows_of(1)))
     stops_for_partitions(query, 2)
     operator.chooses("complete")
     query.run_killed_at(point, partition=-1)
-    query.replan(1, spread_over(4, rows_of(1)))
+    query.replan(spread_over(4, rows_of(1)))
     query.finish()
     check(query)

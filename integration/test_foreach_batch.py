@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 import eos_sink
 from eos_sink import ConfigurationError
-from eos_sink_lab.testing.faults import FaultPoint
 from integration.spark_apps import PATIENCE_S
 from integration.spark_program import FUNCTION
 from integration.spark_query import ROWS, SparkQuery
@@ -222,26 +221,3 @@ def test_a_replay_with_other_values_is_refused(query: SparkQuery) -> None:
     query.replay(0)
     assert "other rows" in query.fail()
     assert len(query.seen().values()) == ROWS
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "point",
-    [
-        FaultPoint.PLANNER_JOIN_AFTER,
-        FaultPoint.TASK_PRODUCE_AMID,
-        FaultPoint.TASK_PREPARED_AFTER,
-        FaultPoint.COMMITTER_VOTE_BEFORE,
-        FaultPoint.COMMITTER_WRITE_BEFORE,
-        FaultPoint.COMMITTER_WRITE_AFTER,
-        FaultPoint.COMMITTER_SETTLE_AMID,
-        FaultPoint.COMMITTER_SETTLE_AFTER,
-    ],
-    ids=lambda point: point.value,
-)
-def test_a_driver_killed_at(point: FaultPoint, query: SparkQuery) -> None:
-    query.add_batch()
-    query.add_batch()
-    query.crash(point)
-    query.finish()
-    query.assert_exactly_once()

@@ -222,7 +222,7 @@ def test_rows_whose_commit_has_no_answer_are_there_once(
 
 def test_a_replay_may_have_the_same_rows_in_other_partitions(inline: Query) -> None:
     inline.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
-    inline.replan(1, [[], *rows_of(1)[::-1], []])
+    inline.replan([[], *rows_of(1)[::-1], []])
     last = inline.finish()
     assert (last.inlined(1), last.written(1)) == ([], [])
     inline.check()
@@ -230,7 +230,7 @@ def test_a_replay_may_have_the_same_rows_in_other_partitions(inline: Query) -> N
 
 def test_an_undecided_batch_may_come_back_in_other_partitions(inline: Query) -> None:
     inline.run_killed_at(FaultPoint.COMMITTER_WRITE_BEFORE)
-    inline.replan(1, [row for part in rows_of(1) for row in (part[:3], part[3:])])
+    inline.replan([row for part in rows_of(1) for row in (part[:3], part[3:])])
     assert inline.finish().inlined(1) == [0, 1, 2, 3, 4, 5]
     inline.check()
 
@@ -238,7 +238,7 @@ def test_an_undecided_batch_may_come_back_in_other_partitions(inline: Query) -> 
 @pytest.mark.long
 def test_a_replay_with_other_rows_needs_an_operator(inline: Query) -> None:
     inline.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
-    inline.replan(1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
+    inline.replan(rows_of(1, [ROWS, ROWS, ROWS + 1]))
     error = inline.run().stopped(OperatorNeededError)
     assert error["data"] == {"batch": 1, "partitions": [2], "rows": PARTITIONS * ROWS}
     inline.check(batches=2)

@@ -85,14 +85,14 @@ def test_without_witnesses_an_operator_decides(query: Query, kafka: KafkaCluster
 
 def test_a_replay_with_other_rows_needs_an_operator(query: Query) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
-    query.replan(1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
+    query.replan(rows_of(1, [ROWS, ROWS, ROWS + 1]))
     assert the_operators_error(query) == {"batch": 1, "partitions": [2], "rows": PARTITIONS * ROWS}
     query.check(batches=2)
 
 
 def test_a_replay_may_have_the_same_rows_in_other_partitions(query: Query) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
-    query.replan(1, [[], *rows_of(1)[::-1], []])
+    query.replan([[], *rows_of(1)[::-1], []])
     assert query.finish().written(1) == []
     query.check()
 
@@ -101,7 +101,7 @@ def test_a_lost_partition_is_not_repaired_with_the_rows_of_others(query: Query) 
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
     first, second, third = rows_of(1)
-    query.replan(1, [first, third, second])
+    query.replan([first, third, second])
     assert the_operators_error(query) == {
         "batch": 1,
         "partitions": [1, 2],
@@ -109,7 +109,7 @@ def test_a_lost_partition_is_not_repaired_with_the_rows_of_others(query: Query) 
         "decided_partitions": PARTITIONS,
         "replay_partitions": PARTITIONS,
     }
-    query.replan(1, [first, second, third])
+    query.replan([first, second, third])
     assert query.finish().written(1) == [1]
     query.check()
 
@@ -123,13 +123,13 @@ def test_a_batch_that_is_lost_as_a_whole_may_have_other_partitions(
 ) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_all_ids()
-    query.replan(1, spread_over(count, rows_of(1)))
+    query.replan(spread_over(count, rows_of(1)))
     # Some of its new transactions are lost, too: from now on these partitions are needed.
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER, partition=0)
     query.take_id(query.slot(), count - 1)
-    query.replan(1, rows_of(1))
+    query.replan(rows_of(1))
     assert query.run().stopped(OperatorNeededError)["data"]["decided_partitions"] == count
-    query.replan(1, spread_over(count, rows_of(1)))
+    query.replan(spread_over(count, rows_of(1)))
     assert query.finish().written(1) == [count - 1]
     assert_each_once(query.visible(), [row for batch in range(3) for row in flat(rows_of(batch))])
 
@@ -138,10 +138,10 @@ def test_other_partitions_of_a_batch_that_is_visible_in_part_stop_the_query(quer
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
     for count in (1, 5):
-        query.replan(1, spread_over(count, rows_of(1)))
+        query.replan(spread_over(count, rows_of(1)))
         found = the_operators_error(query)
         assert (found["decided_partitions"], found["replay_partitions"]) == (PARTITIONS, count)
-    query.replan(1, rows_of(1))
+    query.replan(rows_of(1))
     assert query.finish().written(1) == [1]
     query.check()
 

@@ -159,7 +159,7 @@ def test_the_decided_rows_at_the_end_of_the_topic_are_known_by_their_fingerprint
 
 def test_a_replay_with_other_rows_is_accepted(query: Query, operator: Operator) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
-    query.replan(1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
+    query.replan(rows_of(1, [ROWS, ROWS, ROWS + 1]))
     assert stopped(query)["data"]["partitions"] == [2]
     operator.chooses("accept")
     assert query.finish().written(1) == []
@@ -169,7 +169,7 @@ def test_a_replay_with_other_rows_is_accepted(query: Query, operator: Operator) 
 @pytest.mark.long
 def test_a_replay_with_other_rows_is_written_too(query: Query, operator: Operator) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
-    query.replan(1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
+    query.replan(rows_of(1, [ROWS, ROWS, ROWS + 1]))
     stopped(query)
     operator.chooses("forget")
     assert query.finish().written(1) == [0, 1, 2]
@@ -183,7 +183,7 @@ def test_the_printed_command_reaches_a_log_of_the_querys_own(
 ) -> None:
     query.own_log()
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
-    query.replan(1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
+    query.replan(rows_of(1, [ROWS, ROWS, ROWS + 1]))
     printed = re.search(r"eos-sink (resolve \S+ .*?) shows", stopped(query)["text"])
     assert printed is not None
     words = shlex.split(printed[1].replace("HOST:PORT", kafka.bootstrap_servers))

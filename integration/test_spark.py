@@ -96,10 +96,15 @@ def test_the_topic_column_spreads_rows_over_topics(query: SparkQuery) -> None:
 @pytest.mark.parametrize(
     "point",
     [
+        FaultPoint.PLANNER_JOIN_AFTER,
+        FaultPoint.TASK_PRODUCE_AMID,
         FaultPoint.TASK_FLUSH_AFTER,
+        FaultPoint.TASK_PREPARED_AFTER,
+        FaultPoint.COMMITTER_VOTE_BEFORE,
         FaultPoint.COMMITTER_WRITE_BEFORE,
         FaultPoint.COMMITTER_WRITE_AFTER,
         FaultPoint.COMMITTER_SETTLE_AMID,
+        FaultPoint.COMMITTER_SETTLE_AFTER,
     ],
     ids=lambda point: point.value,
 )

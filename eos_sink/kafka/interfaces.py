@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from eos_sink.kafka.rows import Row, Rows
     from eos_sink.kafka.topic_traces import PartitionTail
 
-Headers = Sequence[tuple[str, bytes | None]]
 OnRow = Callable[[ProducerIdentity, "Row", int], None]
 """The producer, a row as it digests it, without partition and time, and its timestamp (ms)."""
 

@@ -256,6 +256,6 @@ class _Run:
         if self._spark is None:
             self._journal.say("starting a Spark master and two workers")
             self._spark = self._stack.enter_context(
-                closing(StandaloneCluster(self._settings.home / "spark", workers=2, cores=6))
+                closing(StandaloneCluster(self._settings.home / "spark"))
             )
         return self._spark

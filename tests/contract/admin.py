@@ -6,7 +6,6 @@ from collections import defaultdict
 from dataclasses import replace
 
 from eos_sink.kafka.admin_interface import Quorum
-from eos_sink.kafka.interfaces import Headers
 from eos_sink.kafka.rows import Row, Rows
 from eos_sink.kafka.topic_traces import ANY_EPOCH, PartitionTail, Trace
 from eos_sink.protocol.values import ProducerIdentity, TransactionStatus
@@ -30,7 +29,7 @@ class Look:
     ) -> None:
         self.values: dict[ProducerIdentity, list[bytes | None]] = defaultdict(list)
         self.keys: list[bytes | None] = []
-        self.headers: list[Headers | None] = []
+        self.headers: list[list[tuple[str, bytes | None]] | None] = []
         self.times: list[int] = []
         known = map(identity, tasks)
         wanted = frozenset(each if epoch is None else replace(each, epoch=epoch) for each in known)

@@ -211,14 +211,10 @@ class LogContract:
         assert harness.kafka().log_reader(NAMES, harness.deadline()).home.offset == 0
 
 
-def keyed(task: Task, topic: str, key: bytes = b"k") -> Position:
+def keyed(task: Task, topic: str) -> Position:
     """Write one record with a key; where it is."""
-    offsets: list[int] = []
-    task.producer.produce(
-        topic, b"v", key=key, partition=0, on_offset=lambda _, offset: offsets.append(offset)
-    )
-    task.producer.flush(task.harness.deadline())
-    return Position(topic, 0, offsets[0])
+    (offset,) = task.write(topic, b"v", key=b"k")
+    return Position(topic, 0, offset)
 
 
 def two_of_one_key(harness: Harness, topic: str) -> list[Position]:

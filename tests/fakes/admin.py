@@ -24,7 +24,6 @@ from eos_sink.protocol.values import Position, TransactionState
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import LOG_TOPIC, FakeKafka
 from tests.fakes.log import Outcome, PartitionLog, Topic
-from tests.fakes.process import Process
 
 
 class FakeAdmin:
@@ -36,23 +35,20 @@ class FakeAdmin:
         asked: the questions so far, with what they were about.
     """
 
-    def __init__(
-        self, cluster: FakeCluster, process: Process | None = None, log_topic: str = LOG_TOPIC
-    ) -> None:
+    def __init__(self, cluster: FakeCluster) -> None:
         self.cluster = cluster
-        self.kafka = FakeKafka(cluster, process, log_topic)
+        self.kafka = FakeKafka(cluster)
         self.denied: set[Resource] = set()
         self.allowed = "\0"
         self.silent: set[str] = set()
         self.asked: list[tuple[str, str]] = []
-        self._log_topic = log_topic
         self._log: Topic | None = None
 
     def read_log(self, since: Mapping[int, int], deadline: Deadline) -> LogPage | None:
         if Resource.TOPIC in self.denied:
-            acl = Acl("Read", Resource.TOPIC, self._log_topic)
+            acl = Acl("Read", Resource.TOPIC, LOG_TOPIC)
             raise permission_error("The decision log cannot be seen", [acl], of_query=False)
-        log, before = self.cluster.topics.get(self._log_topic), self._log
+        log, before = self.cluster.topics.get(LOG_TOPIC), self._log
         if log is None:
             return None
         self._log = log

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from zlib import crc32
 
-from eos_sink.kafka.interfaces import Headers
 from eos_sink.protocol.topic_rules import TopicRules
 from eos_sink.protocol.values import Place, Transaction, Visibility
+
+Headers = Sequence[tuple[str, bytes | None]]
 
 
 class Outcome(Enum):

@@ -35,8 +35,8 @@ def key_store(location: Path, kind: str = "", password: str | None = STORE_PASSW
     return Store("ssl.keystore.location", True, str(location), kind, password)
 
 
-def trust_store(location: Path, kind: str = "", password: str | None = STORE_PASSWORD) -> Store:
-    return Store("ssl.truststore.location", False, str(location), kind, password)
+def trust_store(location: Path, kind: str) -> Store:
+    return Store("ssl.truststore.location", False, str(location), kind, STORE_PASSWORD)
 
 
 def refused(store: Store) -> str:

@@ -29,8 +29,9 @@ class Operator:
         self._world = world
         self._admin = FakeAdmin(world.cluster)
 
-    def meanwhile(self, call: str, deed: Callable[[], object]) -> None:
-        At(self._admin.kafka.process, call, Moment.AFTER, deed)
+    def after_join(self, deed: Callable[[], object]) -> None:
+        """Do something once the command has joined the query's group."""
+        At(self._admin.kafka.process, "member.join", Moment.AFTER, deed)
 
     def looks(self, most: int = 1000) -> QueryEvidence:
         return gather_evidence(self._admin, self._world.options.names, most, Deadline(30))

@@ -417,7 +417,7 @@ def test_an_operator_is_told_of_another_ones_choice_that_comes_between(
 ) -> None:
     Driver(world).run(0, [b"a"])
     other = Operator(world)
-    ops.meanwhile("member.join", lambda: other.chooses(Choice.ACCEPT))
+    ops.after_join(lambda: other.chooses(Choice.ACCEPT))
     with pytest.raises(RefusedChoice, match="eos-sink resolve") as told:
         ops.chooses(Choice.FORGET)
     assert "run of the query" not in str(told.value)
@@ -442,7 +442,7 @@ def test_a_member_that_comes_between_and_has_written_nothing_is_not_taken_for_th
     Driver(world).run(0, [b"a"])
     names = world.options.names
     newer = FakeKafka(world.cluster).member(names.group, names.driver, 60_000)
-    ops.meanwhile("member.join", lambda: newer.join(Deadline(5)))
+    ops.after_join(lambda: newer.join(Deadline(5)))
     with pytest.raises(RefusedChoice, match="operator's"):
         ops.chooses(Choice.ACCEPT)
     assert [record.seq for record in log(world)] == [1, 2]
