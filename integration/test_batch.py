@@ -67,8 +67,8 @@ def append(query: SparkQuery) -> Append:
     return written
 
 
-def no_rows(spark: SparkSession) -> DataFrame:
-    return spark.range(20).selectExpr("CAST(id AS STRING) AS value").limit(0)
+def query_rows(spark: SparkSession, count: int) -> DataFrame:
+    return spark.range(20).selectExpr("CAST(id AS STRING) AS value").limit(count)
 
 
 @pytest.mark.parametrize("way", [SOURCE, FUNCTION])
@@ -172,7 +172,7 @@ def test_a_killed_job_without_a_number_is_finished_by_the_next_write_or_stops_it
         for partition in range(TASKS):
             query.take_id(slot=0, partition=partition)
         for _ in range(2):
-            stop = str(append(no_rows(spark)))
+            stop = str(append(query_rows(spark, 0)))
             assert "OperatorNeededError" in stop
             assert query.seen() == ()
         command = re.search(r"^eos-sink (resolve .*)$", stop, re.MULTILINE)
@@ -181,7 +181,7 @@ def test_a_killed_job_without_a_number_is_finished_by_the_next_write_or_stops_it
         assert cli.main([*words, "--yes"]) == 0
         query.finish()
     else:
-        assert append(no_rows(spark)) is None
+        assert append(query_rows(spark, 0)) is None
     query.assert_exactly_once()
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partialmethod
 from pathlib import Path
 
@@ -183,47 +184,44 @@ def wait_forgotten(query: Query, transactional_id: str) -> None:
 # KIP-447, KIP-890
 
 
-@pytest.mark.parametrize(
+CHANGES = pytest.mark.parametrize(
     ("before", "after"),
     [(1, 2), pytest.param(2, 1, marks=pytest.mark.long)],
     ids=["upgrade", "downgrade"],
 )
+
+
+@pytest.fixture
+def feature_admin(kafka: KafkaCluster) -> Iterator[KafkaAdminClient]:
+    """For a test that changes the transaction version, which is 2 again afterwards."""
+    with closing(KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)) as admin:
+        yield admin
+        set_transaction_version(admin, 2)
+
+
+@CHANGES
 def test_the_transaction_version_changes_under_a_prepared_batch(
-    kafka: KafkaCluster, query: Query, before: int, after: int
+    query: Query, feature_admin: KafkaAdminClient, before: int, after: int
 ) -> None:
-    admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
-    try:
-        set_transaction_version(admin, before)
-        process = query.run_paused_at(FaultPoint.COMMITTER_VOTE_BEFORE)
-        set_transaction_version(admin, after)
-        process.wake()
-        if not process.ends_within(PATIENCE_S) or process.end:
-            process.stopped(BatchFailedError)
-        query.finish()
-        query.check()
-    finally:
-        set_transaction_version(admin, 2)
-        admin.close()
+    set_transaction_version(feature_admin, before)
+    process = query.run_paused_at(FaultPoint.COMMITTER_VOTE_BEFORE)
+    set_transaction_version(feature_admin, after)
+    process.wake()
+    if not process.ends_within(PATIENCE_S) or process.end:
+        process.stopped(BatchFailedError)
+    query.finish()
+    query.check()
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [(1, 2), pytest.param(2, 1, marks=pytest.mark.long)],
-    ids=["upgrade", "downgrade"],
-)
+@CHANGES
 def test_the_transaction_version_changes_under_a_decided_batch(
-    kafka: KafkaCluster, query: Query, before: int, after: int
+    query: Query, feature_admin: KafkaAdminClient, before: int, after: int
 ) -> None:
-    admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
-    try:
-        set_transaction_version(admin, before)
-        query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AMID)
-        set_transaction_version(admin, after)
-        assert query.finish().written(1) == []
-        query.check()
-    finally:
-        set_transaction_version(admin, 2)
-        admin.close()
+    set_transaction_version(feature_admin, before)
+    query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AMID)
+    set_transaction_version(feature_admin, after)
+    assert query.finish().written(1) == []
+    query.check()
 
 
 def set_transaction_version(admin: KafkaAdminClient, version: int) -> None:
