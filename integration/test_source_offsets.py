@@ -7,6 +7,7 @@ import json
 import shutil
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -217,6 +218,30 @@ def test_within_foreach_batch_it_is_the_same(copy: Copy) -> None:
         writer.trigger(availableNow=True).start().awaitTermination(180)
         assert copy.lag() == 0
         copy.lose_checkpoint()
+    assert_each_once(copy.rows(), copy.expected)
+
+
+@pytest.mark.long
+def test_a_function_that_catches_the_sinks_error_is_stopped_by_the_next_batch(copy: Copy) -> None:
+    def write(frame: DataFrame, number: int, fails: bool) -> None:
+        refused = {"kafka.max.request.size": "1"} if fails and number == 1 else {}
+        options = {**copy.options, **refused}
+        with contextlib.suppress(*[PySparkException] if refused else []):
+            frame.write.format("kafka-eos").mode("append").options(**options).save()
+
+    def run(*, fails: bool) -> None:
+        writer = copy.frame().writeStream.foreachBatch(partial(write, fails=fails))
+        writer = writer.option("checkpointLocation", str(copy.checkpoint))
+        writer.trigger(availableNow=True).start().awaitTermination(180)
+
+    copy.add(90)
+    for _ in range(2):
+        with pytest.raises(PySparkException, match="let it raise those of the sink"):
+            run(fails=True)
+    assert len(copy.rows()) == 30
+    copy.lose_checkpoint()
+    run(fails=False)
+    assert copy.lag() == 0
     assert_each_once(copy.rows(), copy.expected)
 
 
