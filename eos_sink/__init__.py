@@ -96,7 +96,7 @@ def register(spark: SparkSession) -> None:
     A setting `spark.datasource.kafka-eos.NAME` of the session becomes the default of option NAME
     for queries that start later. Without such settings a call is not needed where the package is
     installed with pip for the driver's Python: Spark finds it by itself there. It is needed where
-    the package comes with `--py-files` or an archive.
+    the package comes with `--py-files`.
 
     Args:
         spark: the session, classic or Connect.

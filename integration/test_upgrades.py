@@ -1,7 +1,7 @@
 """Upgrades from each released version and downgrades to it, in the middle of a batch too.
 
 The released version is its own wheel with its own minispark (`integration.releases`); a crash is a
-real SIGKILL, and a read_committed reader judges. docs/deployment.md says what is promised.
+real SIGKILL, and a read_committed reader judges. docs/upgrades.md says what is promised.
 """
 
 from __future__ import annotations
