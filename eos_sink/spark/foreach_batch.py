@@ -185,10 +185,16 @@ def _run_tasks(rows: DataFrame, writer: SingleWriter) -> list[TaskReport | None]
         report = pickle.dumps((task_context().partitionId(), writer.write_partition(batches)))
         yield pa.RecordBatch.from_pydict({"report": pa.array([report], pa.binary())})
 
+    def write_nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return write_partition(batch.slice(0, 0) for batch in batches)
+
     reported = rows.mapInArrow(write_partition, "report binary").rdd
     if not reported.getNumPartitions():
-        # As Spark's own writers have it: without a task there would be no report to commit.
-        reported = rows.coalesce(1).mapInArrow(write_partition, "report binary").rdd
+        # As Spark's own writers have it: without a task there would be no report to commit. The
+        # task is of another frame: where Spark knows that this one is empty, it has no partition
+        # after coalesce(1) either (PropagateEmptyRelation).
+        one_row = rows.sparkSession.range(0, 1, 1, 1)
+        reported = one_row.mapInArrow(write_nothing, "report binary").rdd
     # The plan's own number of partitions: a report that is missing is noticed.
     reports: list[TaskReport | None] = [None] * reported.getNumPartitions()
     for row in reported.collect():

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 
-from eos_sink.errors import SupersededError
+from eos_sink.errors import OperatorNeededError, SupersededError
 from eos_sink.spark import foreach_batch
-from eos_sink.spark.client_cache import ClientCache
+from eos_sink.spark.client_cache import ClientCache, Connect
 from tests.fakes.kafka import FakeKafka
 from tests.protocol.world import World, given_options, open_ids
 from tests.spark.fake_source import Task
@@ -45,18 +46,58 @@ class FailedJob:
         raise RuntimeError("the job has failed")
 
 
-def test_a_task_that_begins_after_its_job_has_failed_is_refused(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def connect(_: object) -> Any:
-        return FakeKafka(world.cluster)
+class Frame(FailedJob):
+    """A frame of these partitions, whose job succeeds."""
 
+    def __init__(self, *partitions: pa.RecordBatch) -> None:
+        super().__init__()
+        self._partitions = partitions
+
+    def coalesce(self, _: int) -> Frame:
+        """Spark replaces it, like the frame, by an empty relation, which has no partition."""
+        return self
+
+    def range(self, start: int, end: int, step: int, partitions: int) -> Frame:
+        assert partitions == 1
+        return Frame(pa.RecordBatch.from_pydict({"id": [*range(start, end, step)]}))
+
+    def getNumPartitions(self) -> int:  # noqa: N802 - Spark's name
+        return len(self._partitions)
+
+    def collect(self) -> Any:
+        reports = (report for part in self._partitions for report in self.write(iter([part])))
+        return [SimpleNamespace(report=each.column("report")[0].as_py()) for each in reports]
+
+
+@pytest.fixture
+def connect(world: World, monkeypatch: pytest.MonkeyPatch) -> Connect:
     monkeypatch.setattr(foreach_batch, "_clients", ClientCache())
     monkeypatch.setattr(foreach_batch, "read_settings", lambda _: {})
     monkeypatch.setattr(TaskContext, "get", lambda: Task({}))
+
+    def connect_to_world(_: object) -> Any:
+        return FakeKafka(world.cluster)
+
+    return connect_to_world
+
+
+def test_a_task_that_begins_after_its_job_has_failed_is_refused(
+    world: World, connect: Connect
+) -> None:
     frame: Any = FailedJob()
     with pytest.raises(RuntimeError, match="the job has failed"):
         foreach_batch.write_frame(frame, given_options(), connect)
     with pytest.raises(SupersededError):
         next(frame.write(iter([pa.RecordBatch.from_pydict({"value": [b"late"]})])))
     assert open_ids(world) == []
+
+
+def test_a_frame_that_spark_knows_to_be_empty_is_compared_with_the_rows_of_its_version(
+    connect: Connect,
+) -> None:
+    numbered = given_options(txnAppId="load", txnVersion="1")
+    frame: Any = Frame(pa.RecordBatch.from_pydict({"value": [b"row"]}))
+    foreach_batch.write_frame(frame, numbered, connect)
+    empty: Any = Frame()
+    with pytest.raises(OperatorNeededError):
+        foreach_batch.write_frame(empty, numbered, connect)
