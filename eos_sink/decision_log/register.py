@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eos_sink.decision_log.codec import decode, is_moved, newer_format
-from eos_sink.decision_log.driver_id import explain_wait, names_partitions
+from eos_sink.decision_log.driver_id import describe_driver, explain_wait, names_partitions
 from eos_sink.decision_log.driver_transaction import (
     TRANSACTION_MS,
     SentRecord,
@@ -45,7 +45,14 @@ from eos_sink.protocol.model import (
     PlanToken,
     SourcePosition,
 )
-from eos_sink.protocol.values import MemberRefused, Position, ProduceFailed, ProducerFenced
+from eos_sink.protocol.values import (
+    MemberRefused,
+    Position,
+    ProduceFailed,
+    ProducerFenced,
+    TransactionState,
+    TransactionStatus,
+)
 
 if TYPE_CHECKING:
     from eos_sink.kafka.rows import Rows
@@ -241,7 +248,8 @@ class DecisionRegister:
         Raises:
             ProduceFailedError: Kafka did not take one of the rows; the record is not written.
             SupersededError: the log has moved on, or the plan's member was replaced.
-            OperatorNeededError: the log has moved back.
+            OperatorNeededError: the log has moved back; or nothing tells how a transaction with
+                rows has ended that Kafka has forgotten to end.
             CommitFailedError: the plan's member is no longer known to the group.
             OutcomeUnknownError: no answer by the deadline, or the record that would tell is gone.
         """
@@ -259,12 +267,18 @@ class DecisionRegister:
                 refusals.append(error)
                 raise
 
+        tried = False
+        left: TransactionState | None = None
         while True:
             try:
+                if tried and rows:
+                    left = self._left_open(left, deadline)
                 entry = self._current(token, deadline)
                 if entry.record.writer == writer:
                     return entry
                 self._compare(token, entry)
+                if left is not None:
+                    self._end_hanging(rows, left, deadline)
                 prefix = token.names.prefix
                 record = entry.record.next(
                     decision,
@@ -295,6 +309,7 @@ class DecisionRegister:
                         raise
                     raise explained from error
                 self._let_go()
+                tried = True
                 if deadline.passed:
                     late = _unknown(
                         f"The decision log did not answer within {deadline.seconds:.0f} s: "
@@ -319,6 +334,48 @@ class DecisionRegister:
         except SupersededError:
             self._let_go()
             raise
+
+    def _left_open(
+        self, before: TransactionState | None, deadline: Deadline
+    ) -> TransactionState | None:
+        """The state of the driver's id with the latest attempt's transaction, which opening aborts.
+
+        Args:
+            before: the state that was found before. An attempt that only opened has none.
+        """
+        state = describe_driver(self._kafka, self._names, deadline)
+        return before if before and state.status is TransactionStatus.EMPTY else state
+
+    def _end_hanging(
+        self, rows: Sequence[Rows], left: TransactionState, deadline: Deadline
+    ) -> None:
+        """End what an earlier attempt may have left open in a partition that had no leader when it
+        was aborted (KAFKA-20734): the commit of this one would make its rows visible, too.
+
+        Raises:
+            ProduceFailed: such a partition has no leader yet.
+        """
+        from eos_sink.decision_log.end_hanging import end_hanging
+        from eos_sink.kafka.calls import retry_until
+
+        kafka, driver = self._kafka, self._names.driver
+        topics = frozenset(topic for some in rows for topic in some.topics[0])
+        # A broker that restarts soon leads its partitions again.
+        retry_until(
+            deadline,
+            lambda: kafka.control().find_hanging(topics, [driver], "", deadline),
+            lambda look: not look.unknown,
+        )
+        unchecked, _ = end_hanging(
+            kafka, self._names, self, topics, deadline, driver=left, only=driver
+        )
+        for topic, partition in sorted(unchecked):
+            raise ProduceFailed(
+                f"{topic}[{partition}] has no leader, and an earlier transaction of {driver} may "
+                "be open there.",
+                FailureKind.DELIVERY_FAILED,
+                topic,
+            )
 
     def _find_own(
         self, token: PlanToken, writer: str, error: Exception, deadline: Deadline

@@ -6,8 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from eos_sink.errors import Action, ClusterError, EosSinkError, OutcomeUnknownError
+from eos_sink.errors import (
+    Action,
+    ClusterError,
+    EosSinkError,
+    FailureKind,
+    OutcomeUnknownError,
+    ProduceFailedError,
+)
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.protocol.values import Hanging, HangingLook, Transaction, TransactionState
+from tests.fakes.kafka import FakeControl
 from tests.fakes.log import PartitionLog
 from tests.fakes.process import At, Killed, Moment
 from tests.fakes.producer import FakeProducer
@@ -114,4 +123,95 @@ def test_a_write_that_is_repeated_names_the_partition_that_it_waits_for(
     fragile.has_leader = True
     driver.committer.abort(reports)
     driver.run(0, *PARTS)
+    assert world.visible() == [b"a", b"b", b"c"]
+
+
+class Kafka4:
+    """Forgets to end the transaction of the driver's first attempt in a partition that has no
+    leader then (KAFKA-20734).
+
+    Attributes:
+        answers: whether the partition has a leader again.
+        ended: what was ended there, how, and how many rows were in the topic by then.
+    """
+
+    def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.answers = True
+        self.ended: list[tuple[Transaction, bool, int]] = []
+        self._world = world
+        self._left: Hanging | None = None
+        monkeypatch.setattr(FakeControl, "find_hanging", lambda *_: self._look())
+        monkeypatch.setattr(FakeControl, "end_hanging", lambda _, *given: self._end(*given))
+
+    def forget(self) -> None:
+        """The driver's transaction that is open now."""
+        state = self._state()
+        self._left = Hanging(state.transaction, TOPIC, DRIVERS, 0, -1, state)
+
+    @property
+    def rows(self) -> int:
+        partitions = self._world.cluster.topics[TOPIC].partitions
+        return sum(not each.marker for log in partitions for each in log.all_from(0))
+
+    def _state(self) -> TransactionState:
+        return self._world.cluster.coordinator.describe(self._world.options.names.driver)
+
+    def _look(self) -> HangingLook:
+        if self._left is None:
+            return HangingLook([], frozenset(), frozenset())
+        if not self.answers:
+            return HangingLook([], frozenset({(TOPIC, DRIVERS)}), frozenset())
+        return HangingLook([self._left], frozenset(), frozenset())
+
+    def _end(self, hanging: Hanging, commit: bool, _: Deadline) -> bool:
+        self.ended.append((hanging.transaction, commit, self.rows))
+        self._left = None
+        return True
+
+
+@pytest.mark.parametrize("how", ["it timed out", "its answer was lost"])
+def test_what_an_attempt_has_left_open_is_ended_before_the_rows_are_written_again(
+    world: World, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kafka, driver = Kafka4(world, monkeypatch), Driver(world)
+    driver.run(0, [b"x"])
+    reports = driver.write(driver.planner.plan(), 1, *PARTS)
+    left: list[tuple[Transaction, bool, int]] = []
+
+    def fail() -> None:
+        kafka.forget()
+        state = world.cluster.coordinator.describe(world.options.names.driver)
+        left.append((state.transaction, False, kafka.rows))
+        if how == "it timed out":
+            world.cluster.coordinator.time_out(world.options.names.driver)
+        else:
+            raise OutcomeUnknownError("There was no answer.", remedy="")
+
+    At(driver.commits.process, "log_producer.commit", Moment.BEFORE, fail)
+    driver.committer.commit(reports)
+    assert kafka.ended == left
+    assert world.visible() == [b"a", b"b", b"c", b"x"]
+
+
+def test_rows_are_not_written_again_while_an_attempt_may_be_open_beside_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    soon = {"eos.inline.bytes": "65536", "eos.step.timeout.ms": "1000"}
+    world = World([], options=options(**soon), partitions=4)
+    kafka, driver = Kafka4(world, monkeypatch), Driver(world)
+    reports = driver.write(driver.planner.plan(), 0, *PARTS)
+
+    def fail() -> None:
+        kafka.forget()
+        kafka.answers = False
+        world.cluster.coordinator.time_out(world.options.names.driver)
+
+    At(driver.commits.process, "log_producer.send_offset", Moment.AFTER, fail)
+    with pytest.raises(ProduceFailedError) as refused:
+        driver.committer.commit(reports)
+    assert refused.value.data["kind"] == FailureKind.DELIVERY_FAILED.value
+    assert world.visible() == []
+    kafka.answers = True
+    driver.committer.abort(reports)
+    Driver(world).run(0, *PARTS)
     assert world.visible() == [b"a", b"b", b"c"]
