@@ -17,6 +17,7 @@ from eos_sink.driver.planner import Planner
 from eos_sink.errors import (
     CommitFailedError,
     OperatorNeededError,
+    OutcomeUnknownError,
     ProduceFailedError,
     UnfinishedError,
 )
@@ -343,6 +344,31 @@ def test_a_later_attempt_of_a_task_ends_what_the_earlier_one_has_left(batches: B
     producer.close()
     batches.restart_home()
     batches.committer.commit(batches.write(plan, attempt=1))
+    assert batches.read() == ROWS
+
+
+@pytest.mark.long
+def test_a_repeated_decision_does_not_bring_back_the_rows_of_its_first_attempt(
+    make: Callable[..., Batches], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """InitProducerId aborts the driver's first attempt while there is no leader."""
+    batches = make(**{"eos.inline.bytes": "2000"})
+    reports = batches.write()
+    init, commit = ConfluentProducer.init, ConfluentProducer.commit
+
+    def commit_struck(_: ConfluentProducer, deadline: Deadline) -> None:
+        monkeypatch.setattr(ConfluentProducer, "commit", commit)
+        monkeypatch.setattr(ConfluentProducer, "init", init_struck)
+        batches.stop_home()
+        raise OutcomeUnknownError(f"No answer within {deadline.seconds} s.", remedy="Look.")
+
+    def init_struck(producer: ConfluentProducer, deadline: Deadline) -> None:
+        monkeypatch.setattr(ConfluentProducer, "init", init)
+        init(producer, deadline)
+        batches.restart_home()
+
+    monkeypatch.setattr(ConfluentProducer, "commit", commit_struck)
+    batches.committer.commit(reports)
     assert batches.read() == ROWS
 
 
