@@ -409,7 +409,7 @@ class Coordinated(Batches):
                 return self.cluster.node(away)
 
     def plan_without_coordinator(self) -> Plan:
-        """A new process plans while nobody answers for the first task's id."""
+        """A new process plans while no broker answers for the first task's id."""
         self.away.stop()
         self.restart()
         plan = self.planner.plan()

@@ -1,7 +1,7 @@
 """End what Kafka has forgotten to end, before the next transaction of the same producer does.
 
 Looked for only where it can have happened: at the first plan of a process, after a plan that came
-to nothing, and in a later attempt of a task.
+to nothing, and in a later attempt of a task or of the driver.
 """
 
 from __future__ import annotations
@@ -11,11 +11,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from eos_sink.decision_log.register import DecisionRegister
+from eos_sink.errors import FailureKind
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.protocol.model import Decision, LogRecord, Numbering, Override
-from eos_sink.protocol.values import COMMITTED, Hanging, Place, TransactionState, TransactionStatus
+from eos_sink.protocol.values import (
+    COMMITTED,
+    Hanging,
+    Place,
+    ProduceFailed,
+    TransactionState,
+    TransactionStatus,
+)
 from eos_sink.sink_options import SinkOptions
 
 _LOGGER = logging.getLogger("eos_sink.driver")
@@ -46,8 +54,7 @@ def end_hanging(  # noqa: PLR0913
 
     Returns:
         The partitions that could not be looked at, and the producer ids of open transactions that
-        may be the query's. Before another look nothing may be written there, or
-        with these ids.
+        may be the query's. Before another look nothing may be written there, or with these ids.
 
     Raises:
         OutcomeUnknownError: no answer about the driver's id or `only`, or from a broker.
@@ -85,6 +92,35 @@ def end_hanging(  # noqa: PLR0913
             ", ".join(f"{topic}[{number}]" for topic, number in sorted(unknown)),
         )
     return unknown, unnamed
+
+
+def end_hanging_of(  # noqa: PLR0913, PLR0917
+    kafka: Kafka,
+    names: QueryNames,
+    register: DecisionRegister,
+    transactional_id: str,
+    topics: frozenset[str],
+    deadline: Deadline,
+    driver: TransactionState | None = None,
+) -> None:
+    """End what an earlier attempt has left open, before the next one writes under its id.
+
+    Args:
+        driver: see `end_hanging`.
+
+    Raises:
+        ProduceFailed: a partition could not be looked at.
+    """
+    unchecked, _ = end_hanging(
+        kafka, names, register, topics, deadline, driver=driver, only=transactional_id
+    )
+    for topic, partition in sorted(unchecked):
+        raise ProduceFailed(
+            f"{topic}[{partition}] has no leader, and an earlier transaction of "
+            f"{transactional_id} may be open there.",
+            FailureKind.DELIVERY_FAILED,
+            topic,
+        )
 
 
 def was_committed(

@@ -355,7 +355,7 @@ class DecisionRegister:
         Raises:
             ProduceFailed: such a partition has no leader yet.
         """
-        from eos_sink.decision_log.end_hanging import end_hanging
+        from eos_sink.decision_log.end_hanging import end_hanging_of
         from eos_sink.kafka.calls import retry_until
 
         kafka, driver = self._kafka, self._names.driver
@@ -366,16 +366,7 @@ class DecisionRegister:
             lambda: kafka.control().find_hanging(topics, [driver], "", deadline),
             lambda look: not look.unknown,
         )
-        unchecked, _ = end_hanging(
-            kafka, self._names, self, topics, deadline, driver=left, only=driver
-        )
-        for topic, partition in sorted(unchecked):
-            raise ProduceFailed(
-                f"{topic}[{partition}] has no leader, and an earlier transaction of {driver} may "
-                "be open there.",
-                FailureKind.DELIVERY_FAILED,
-                topic,
-            )
+        end_hanging_of(kafka, self._names, self, driver, topics, deadline, left)
 
     def _find_own(
         self, token: PlanToken, writer: str, error: Exception, deadline: Deadline

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.decision_log.register import check_current, undecided
 from eos_sink.driver.batch_metrics import BatchMetrics, log_superseded
-from eos_sink.driver.settle import settle
+from eos_sink.driver.settle import Settlement, settle
 from eos_sink.errors import (
     CommitFailedError,
     EosSinkError,
@@ -172,10 +172,9 @@ class Committer:
         entry = self._register.open(deadline, token)
         decision = entry.decision
         self._warn_of_decided(decision, reports)
-        settled = False
+        found = Settlement()
         if decision is not None:
             found = settle(self._kafka, self._names, entry.record, deadline, just_decided=False)
-            settled = found.seen
         if token is None:
             return None
         listed = list_undecided(self._kafka, self._names, decision, deadline)
@@ -191,7 +190,7 @@ class Committer:
                     entry,
                     deadline,
                     figures,
-                    settled=settled,
+                    settled=found.seen,
                     gives_up=True,
                 )
         except SupersededError:

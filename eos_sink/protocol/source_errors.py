@@ -6,6 +6,7 @@ Following a remedy repeats and skips no row, unless it says so.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from eos_sink.errors import Action, ClusterError, ConfigurationError, OperatorNeededError
 from eos_sink.identity import QueryNames
@@ -60,13 +61,7 @@ def begins_elsewhere(  # noqa: PLR0913, PLR0917
         + f"{_without(location)}{_START}. To begin elsewhere on purpose, reset the offsets of "
         f"group {known.group} {_RESET} and accept them first: "
         f"{offsets_command(names, log, USE_GROUP)}",
-        data={
-            "batch": batch.batch,
-            "stream": batch.stream,
-            "group": known.group,
-            "stands": as_json({place: at[0] for place, at in wrong.items()}),
-            "begins": as_json({place: at[1] for place, at in wrong.items()}),
-        },
+        data=_data_of_both(batch, known, wrong),
     )
 
 
@@ -94,13 +89,7 @@ def batches_left_out(  # noqa: PLR0913, PLR0917
         f"checkpoint: set the offsets of group {known.group} to where {batch} begins {_RESET}, "
         f"accept them ({offsets_command(names, log, USE_GROUP)}), start the query again, and let "
         "the function write each batch from now on, at least batch.limit(0).",
-        data={
-            "batch": batch.batch,
-            "stream": batch.stream,
-            "group": known.group,
-            "stands": as_json({place: at[0] for place, at in wrong.items()}),
-            "begins": as_json({place: at[1] for place, at in wrong.items()}),
-        },
+        data=_data_of_both(batch, known, wrong),
     )
 
 
@@ -329,6 +318,18 @@ def as_json(offsets: Offsets) -> dict[str, dict[str, int]]:
     for (topic, partition), offset in sorted(offsets.items()):
         topics.setdefault(topic, {})[str(partition)] = offset
     return topics
+
+
+def _data_of_both(
+    batch: BatchId, known: SourcePosition, wrong: Mapping[Place, tuple[int, int]]
+) -> dict[str, Any]:
+    return {
+        "batch": batch.batch,
+        "stream": batch.stream,
+        "group": known.group,
+        "stands": as_json({place: at[0] for place, at in wrong.items()}),
+        "begins": as_json({place: at[1] for place, at in wrong.items()}),
+    }
 
 
 def _show_both(wrong: Mapping[Place, tuple[int, int]]) -> str:

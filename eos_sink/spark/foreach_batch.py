@@ -169,8 +169,7 @@ def _write(
         except BaseException:
             with log_errors_of_abort():
                 given_up = writer.abort_reports(clients.committer, reports)
-                if given_up is not None and not reports:
-                    # The job has failed, and its other tasks may still run.
+                if given_up is not None:
                     clients.planner.refuse_tasks(given_up)
             raise
 

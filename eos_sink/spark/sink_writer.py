@@ -183,10 +183,15 @@ class SingleWriter(SinkWriter):
     ) -> Entry | None:
         """End what the tasks have left open: the next plan under this identity may be days away.
 
+        Args:
+            reports: as in `commit_reports`; empty: the job has returned none.
+
         Returns:
-            The record that gives up the plan; None: a newer write goes on.
+            The record that gives up the plan, if the job has failed, so that its other tasks may
+            still run; None: they have ended, or a newer write goes on.
         """
-        return committer.abort([report for report in reports if report], self._token)
+        given_up = committer.abort([report for report in reports if report], self._token)
+        return None if reports and all(reports) else given_up
 
     def _numbered(self, context: TaskContext) -> tuple[BatchId, str]:
         """The batch, and Spark's run id of the query whose `foreachBatch` writes."""

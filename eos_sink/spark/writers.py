@@ -112,8 +112,7 @@ class BatchWriter(SingleWriter, DataSourceArrowWriter):
     def _abort(self, reports: Sequence[TaskReport | None]) -> None:
         with _committers.lease(self._options, self.make_committer) as committer:
             given_up = self.abort_reports(committer, reports)
-        if given_up is not None and not all(reports):
-            # The job has failed, and its other tasks may still run.
+        if given_up is not None:
             from eos_sink.driver.planner import Planner
 
             run = self._token.run

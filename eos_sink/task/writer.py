@@ -226,24 +226,18 @@ class TaskWriter:
 
     def _end_hanging(self, transactional_id: str) -> None:
         from eos_sink.decision_log import DecisionRegister
-        from eos_sink.decision_log.end_hanging import end_hanging, topics_of
+        from eos_sink.decision_log.end_hanging import end_hanging_of, topics_of
 
         plan, options = self._plan, self._options
+        topics = topics_of(options, plan.decision)
         with contextlib.closing(DecisionRegister(self._kafka, plan.token.names)) as register:
-            unchecked, _ = end_hanging(
+            end_hanging_of(
                 self._kafka,
                 plan.token.names,
                 register,
-                topics_of(options, plan.decision),
+                transactional_id,
+                topics,
                 Deadline(options.step_timeout),
-                only=transactional_id,
-            )
-        for topic, partition in sorted(unchecked):
-            raise ProduceFailed(
-                f"{topic}[{partition}] has no leader, and an earlier transaction of "
-                f"{transactional_id} may be open there.",
-                FailureKind.DELIVERY_FAILED,
-                topic,
             )
 
     def _produce(

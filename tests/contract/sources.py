@@ -25,7 +25,7 @@ class SourceContract:
         assert harness.kafka().group_offsets(group, harness.deadline()) == before
         assert values(harness, topic) == [b"a"]
 
-    def test_a_group_that_nobody_uses_has_nothing(self, harness: Harness) -> None:
+    def test_a_group_that_is_not_used_has_nothing(self, harness: Harness) -> None:
         kafka, group = harness.kafka(), _new_group()
         assert not kafka.group_members(group, harness.deadline())
         assert kafka.group_offsets(group, harness.deadline()) == {}

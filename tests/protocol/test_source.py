@@ -18,7 +18,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.source_position import Use, read_source, use
 from eos_sink.ops.starting_offsets import find_starting_offsets
-from eos_sink.protocol.model import BatchId, Numbering
+from eos_sink.protocol.model import BatchId, Numbering, Run
 from eos_sink.protocol.values import Offsets
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.log import Outcome
@@ -646,10 +646,12 @@ class TestBothWaysToWrite:
         found = find_starting_offsets(given, "earliest", lambda _: kafka, reader.files)
         return json.loads(found)[INPUT]
 
-    def within_foreach_batch(self, reader: Reader, **extra: str) -> None:
+    def within_foreach_batch(
+        self, reader: Reader, identity: Run | None = None, /, **extra: str
+    ) -> None:
         reader.world.options = batch_options(**self.GIVEN, **extra)
         stream = BatchId.numbered_by(Numbering.FOREACH, str(reader.files.stream), 0).stream
-        reader.driver = Driver(reader.world, stream, files=reader.files)
+        reader.driver = Driver(reader.world, stream, identity, files=reader.files)
 
     def test_the_one_that_has_written_last_tells_where_a_new_checkpoint_begins(
         self, reader: Reader
@@ -672,10 +674,9 @@ class TestBothWaysToWrite:
         self, reader: Reader
     ) -> None:
         reader.run(2)
-        self.within_foreach_batch(reader, **{"eos.source.group.id": GROUP})
-        later = replace(reader.driver.identity, started_ms=reader.driver.identity.started_ms + 1)
-        stream = BatchId.numbered_by(Numbering.FOREACH, str(reader.files.stream), 0).stream
-        reader.driver = Driver(reader.world, stream, later, files=reader.files)
+        first = reader.driver.identity
+        later = replace(first, started_ms=first.started_ms + 1)
+        self.within_foreach_batch(reader, later, **{"eos.source.group.id": GROUP})
         reader.run()
         reader.world.cluster.groups.committed.clear()
         reader.files = Checkpoint(None)
