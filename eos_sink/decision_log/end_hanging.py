@@ -7,15 +7,14 @@ to nothing, and in a later attempt of a task or of the driver.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from eos_sink.decision_log.register import DecisionRegister
 from eos_sink.errors import FailureKind
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
-from eos_sink.protocol.model import Decision, LogRecord, Numbering, Override
+from eos_sink.protocol.model import Decision, Entry, LogRecord, Numbering, Override
 from eos_sink.protocol.values import (
     COMMITTED,
     Hanging,
@@ -28,6 +27,8 @@ from eos_sink.sink_options import SinkOptions
 
 _LOGGER = logging.getLogger("eos_sink.driver")
 
+ReadRecords = Callable[[Deadline], Sequence[Entry]]
+
 
 def topics_of(options: SinkOptions, decision: Decision | None) -> frozenset[str]:
     """The topics that the query is known to write. A column may name more."""
@@ -37,7 +38,7 @@ def topics_of(options: SinkOptions, decision: Decision | None) -> frozenset[str]
 def end_hanging(  # noqa: PLR0913
     kafka: Kafka,
     names: QueryNames,
-    register: DecisionRegister,
+    read_records: ReadRecords,
     topics: frozenset[str],
     deadline: Deadline,
     *,
@@ -47,7 +48,7 @@ def end_hanging(  # noqa: PLR0913
     """End the query's hanging transactions as they ended elsewhere.
 
     Args:
-        register: read if something hangs.
+        read_records: of the query, oldest first. Called if something hangs.
         topics: where to look.
         driver: the state of the driver's id before this process initialised it.
         only: look for transactions of this id, not of all ids.
@@ -64,7 +65,7 @@ def end_hanging(  # noqa: PLR0913
     control = kafka.control()
     ids, prefix = ([only], "") if only else ([names.driver], f"{names.group}-")
     found, unknown, unnamed = control.find_hanging(topics, ids, prefix, deadline)
-    records = [each.record for each in register.records(deadline)] if found else []
+    records = [each.record for each in read_records(deadline)] if found else []
     for each in found:
         name = each.transaction.transactional_id
         if name != names.driver and names.parse_task(name) is None:
@@ -97,7 +98,7 @@ def end_hanging(  # noqa: PLR0913
 def end_hanging_of(  # noqa: PLR0913, PLR0917
     kafka: Kafka,
     names: QueryNames,
-    register: DecisionRegister,
+    read_records: ReadRecords,
     transactional_id: str,
     topics: frozenset[str],
     deadline: Deadline,
@@ -112,7 +113,7 @@ def end_hanging_of(  # noqa: PLR0913, PLR0917
         ProduceFailed: a partition could not be looked at.
     """
     unchecked, _ = end_hanging(
-        kafka, names, register, topics, deadline, driver=driver, only=transactional_id
+        kafka, names, read_records, topics, deadline, driver=driver, only=transactional_id
     )
     for topic, partition in sorted(unchecked):
         raise ProduceFailed(

@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger("eos_sink.driver")
 _TRIES = 3
+# What is left of a step may be too short for an answer, and without one nothing is known.
+_LOOK_S = 3.0
 # The step may have no time left, and its coordinator may be the broker that does not answer.
 _ABORT_S = 5.0
 # Read for an error message only: which run has taken over.
@@ -360,13 +362,14 @@ class DecisionRegister:
 
         kafka, driver = self._kafka, self._names.driver
         topics = frozenset(topic for some in rows for topic in some.topics[0])
+        answers = Deadline(deadline.left + _LOOK_S)
         # A broker that restarts soon leads its partitions again.
         retry_until(
             deadline,
-            lambda: kafka.control().find_hanging(topics, [driver], "", deadline),
+            lambda: kafka.control().find_hanging(topics, [driver], "", answers),
             lambda look: not look.unknown,
         )
-        end_hanging_of(kafka, self._names, self, driver, topics, deadline, left)
+        end_hanging_of(kafka, self._names, self.records, driver, topics, answers, left)
 
     def _find_own(
         self, token: PlanToken, writer: str, error: Exception, deadline: Deadline

@@ -411,7 +411,7 @@ class Planner:
         self._unchecked, self._unnamed = end_hanging(
             self._kafka,
             self._names,
-            self._register,
+            self._register.records,
             topics_of(self._options, entry.decision),
             deadline,
             driver=self._driver,

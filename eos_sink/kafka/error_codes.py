@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from enum import Enum, auto
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from eos_sink.errors import (
     FailureKind,
     OutcomeUnknownError,
 )
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 from eos_sink.protocol.values import MemberRefused, ProduceFailed, ProducerFenced
 
@@ -333,3 +334,25 @@ class _RepeatFilter(logging.Filter):
 
 LOGGER = logging.getLogger("eos_sink.kafka")
 LOGGER.addFilter(_RepeatFilter())
+
+
+def no_answer(
+    what: str, names: list[str], deadline: Deadline, none: Collection[str] = ()
+) -> OutcomeUnknownError:
+    """No answer within the deadline.
+
+    Args:
+        what: was asked.
+        names: what it was asked about.
+        deadline: has passed.
+        none: the names for which no coordinator is available.
+    """
+    shown = f"{', '.join(sorted(names)[:5])}{' ...' if len(names) > 5 else ''}"
+    return OutcomeUnknownError(
+        f"No answer from {what} within {deadline.seconds:.0f} s for {shown}"
+        f"{': COORDINATOR_NOT_AVAILABLE' if none else ''}.",
+        remedy=NO_COORDINATOR
+        if none
+        else "Check that the brokers and the topic __transaction_state are available, then start "
+        "the query again; it finishes decided batches first.",
+    )

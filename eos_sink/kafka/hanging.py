@@ -16,7 +16,7 @@ from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 
 from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import is_denied
+from eos_sink.kafka.error_codes import is_denied, no_answer
 from eos_sink.kafka.wire import Leader, Wire
 from eos_sink.kafka_config.acls import Acl, Permissions, Resource, permission_error
 from eos_sink.protocol.values import (
@@ -141,12 +141,16 @@ def find_open(
     wire: Wire, topics: Iterable[str], deadline: Deadline
 ) -> tuple[set[OpenTransaction], frozenset[Place]]:
     """The open transactions of all partitions, and the partitions that no broker answers for. It
-    waits for brokers, but for no leader."""
+    waits for brokers, but for no leader.
 
-    async def ask() -> tuple[set[OpenTransaction], frozenset[Place], bool]:
+    Raises:
+        OutcomeUnknownError: no broker names the partitions.
+    """
+
+    async def ask() -> tuple[set[OpenTransaction], frozenset[Place]] | None:
         leaders = await wire.fetch_leaders(topics, deadline)
         if leaders is None:
-            return set(), frozenset(), False
+            return None
         silent = {place for place, leader in leaders.items() if leader < 0}
         requests = {
             leader: _describe_request(leaders, leader)
@@ -167,15 +171,22 @@ def find_open(
                     if part.error_code == 0:
                         answered.add(place)
                         found |= {_read(place, each) for each in part.active_producers}
-        missing = leaders.keys() - answered
-        return found, frozenset(silent | missing), not missing
+        without_answer.clear()
+        without_answer.update(leaders.keys() - answered)
+        return found, frozenset(silent | without_answer)
 
-    asked = frozenset(topics)
+    asked, soon = frozenset(topics), deadline.within(_ANSWER_S)
     if not asked:
         return set(), frozenset()
-    found, unknown, _ = retry_until(
-        deadline.within(_ANSWER_S), lambda: wire.run(ask), lambda result: result[2]
+    without_answer: set[Place] = set()
+    result = retry_until(
+        deadline,
+        lambda: wire.run(ask),
+        lambda result: result is not None and (not without_answer or soon.passed),
     )
+    if result is None:
+        raise no_answer("any broker", sorted(asked), deadline)
+    found, unknown = result
     return {each for each in found if each.start >= 0}, unknown
 
 

@@ -20,10 +20,10 @@ from eos_sink.errors import ClusterError, ConfigurationError, OutcomeUnknownErro
 from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import (
-    NO_COORDINATOR,
     Answer,
     classify_control_answer,
     lacks_coordinator,
+    no_answer,
 )
 from eos_sink.kafka.leaders import Leaders
 from eos_sink.kafka.wire import Wire
@@ -290,7 +290,7 @@ class KafkaPythonControl:
 
         answers = retry_until(deadline, lambda: self.wire.run(ask), lambda all_: all_ is not None)
         if answers is None:
-            raise _no_answer(name, ["all brokers"], deadline)
+            raise no_answer(name, ["all brokers"], deadline)
         return answers
 
     def _ask_coordinators(
@@ -336,7 +336,7 @@ class KafkaPythonControl:
 
         if ids and not retry_until(deadline, attempt, bool) and not each:
             missing = [name for name in ids if name not in results]
-            raise _no_answer(
+            raise no_answer(
                 "the transaction coordinator", missing, deadline, none=self._without & {*missing}
             )
         return results
@@ -384,20 +384,3 @@ class KafkaPythonControl:
                 data={"error_code": code},
             )
         return answer
-
-
-def _no_answer(
-    what: str, names: list[str], deadline: Deadline, none: Collection[str] = ()
-) -> OutcomeUnknownError:
-    """Args:
-    none: the names for which no coordinator is available.
-    """
-    shown = f"{', '.join(sorted(names)[:5])}{' ...' if len(names) > 5 else ''}"
-    return OutcomeUnknownError(
-        f"No answer from {what} within {deadline.seconds:.0f} s for {shown}"
-        f"{': COORDINATOR_NOT_AVAILABLE' if none else ''}.",
-        remedy=NO_COORDINATOR
-        if none
-        else "Check that the brokers and the topic __transaction_state are available, then start "
-        "the query again; it finishes decided batches first.",
-    )

@@ -234,7 +234,7 @@ class TaskWriter:
             end_hanging_of(
                 self._kafka,
                 plan.token.names,
-                register,
+                register.records,
                 transactional_id,
                 topics,
                 Deadline(options.step_timeout),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, cast
 
 import pytest
 
+from eos_sink.errors import OutcomeUnknownError
 from eos_sink.kafka import hanging
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.hanging import OpenTransaction, find_hanging
+from eos_sink.kafka.hanging import OpenTransaction, find_hanging, find_open
 from eos_sink.kafka.transaction_control import KafkaPythonControl
+from eos_sink.kafka.wire import Wire
 from eos_sink.protocol.values import HangingLook, Transaction, TransactionState, TransactionStatus
 
 PLACE, OTHER = ("t", 0), ("t", 1)
@@ -88,3 +91,34 @@ def test_a_producer_that_no_coordinator_names_may_be_the_querys(
     look = Cluster({1: OWN}, TransactionStatus.COMPLETE_ABORT).look()
     assert [each.transaction.producer_id for each in look.hanging] == [1]
     assert look.unnamed == {2}
+
+
+class SilentLeaders:
+    """Brokers that say who leads which partition, unless they say nothing; no leader answers."""
+
+    def __init__(self, leaders: Mapping[tuple[str, int], int] | None) -> None:
+        self.leaders = leaders
+
+    def run(self, call: Callable[[], Awaitable[Any]]) -> Any:
+        async def made() -> Any:
+            return await call()
+
+        return asyncio.run(made())
+
+    async def fetch_leaders(self, *_: Any) -> Mapping[tuple[str, int], int] | None:
+        return self.leaders
+
+    async def ask_each(self, requests: Mapping[int, Any], _: Deadline) -> Mapping[int, Any]:
+        return dict.fromkeys(requests)
+
+
+def test_a_partition_whose_leader_does_not_answer_is_unknown() -> None:
+    wire = cast(Wire, SilentLeaders({PLACE: 1, OTHER: -1}))
+    _, unknown = find_open(wire, ["t"], Deadline(0.1))
+    assert unknown == {PLACE, OTHER}
+
+
+def test_without_the_partitions_nothing_says_that_none_hangs() -> None:
+    """Else rows of an aborted transaction could become visible with the next one's."""
+    with pytest.raises(OutcomeUnknownError):
+        find_open(cast(Wire, SilentLeaders(None)), ["t"], Deadline(0.1))
