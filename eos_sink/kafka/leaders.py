@@ -33,6 +33,12 @@ class Leaders:
     def knows(self, transaction: Transaction) -> bool:
         return transaction in self._places
 
+    @property
+    def described_ids(self) -> frozenset[str]:
+        """The transactional ids whose coordinators have answered, whichever transaction is theirs
+        now."""
+        return frozenset(each.transactional_id for each in self._places)
+
     def find_missing(
         self, transactions: Iterable[Transaction], deadline: Deadline
     ) -> frozenset[Transaction]:
@@ -48,10 +54,14 @@ class Leaders:
     def find_doubtful(
         self, ended: Iterable[Transaction], deadline: Deadline
     ) -> frozenset[Transaction]:
-        """Those that were just ended whose partitions have lost their leader meanwhile: Kafka may
-        have forgotten to end them there."""
+        """Those that were just ended whose partitions have lost their leader meanwhile, or may
+        have: Kafka may have forgotten to end them there."""
         known = {each: self._places.get(each, frozenset()) for each in ended}
-        without = self.find_places(frozenset().union(*known.values()), deadline)
+        places = frozenset[Place]().union(*known.values())
+        without = self.find_places(places, deadline)
+        if without is None:
+            # No broker says that they have kept their leaders.
+            without = places
         if not without:
             return frozenset()
         LOGGER.error(

@@ -127,9 +127,9 @@ class KafkaPythonControl:
     ) -> dict[Transaction, EndOutcome]:
         outcomes: dict[Transaction, EndOutcome] = {}
         remaining = list(dict.fromkeys(transactions))
-        self._learn_partitions(remaining, deadline)
         while remaining:
-            waiting = self._leaders.find_missing(remaining, deadline)
+            unheard = self._learn_partitions(remaining, deadline)
+            waiting = unheard | self._leaders.find_missing(remaining, deadline)
             # An id may occur twice, with the epochs of two attempts: one after the other.
             by_id = {t.transactional_id: t for t in reversed(remaining) if t not in waiting}
             begun = time.monotonic()
@@ -146,13 +146,21 @@ class KafkaPythonControl:
                 time.sleep(_LEADERS_AGAIN_S)
         return outcomes
 
-    def _learn_partitions(self, transactions: Sequence[Transaction], deadline: Deadline) -> None:
-        """A vote or a look-up has described them already, as a rule. A coordinator that does not
-        answer must not keep the others waiting."""
-        if not all(map(self._leaders.knows, transactions)):
-            with contextlib.suppress(OutcomeUnknownError):
-                ids = dict.fromkeys(each.transactional_id for each in transactions)
-                self.describe(ids, deadline.within(_LEARN_S))
+    def _learn_partitions(
+        self, transactions: Sequence[Transaction], deadline: Deadline
+    ) -> frozenset[Transaction]:
+        """Ask for the partitions of the transactions unless they are known; return those for which
+        no coordinator answers. These must not keep the others waiting.
+
+        A vote or a look-up has described them already, as a rule.
+        """
+        if all(map(self._leaders.knows, transactions)):
+            return frozenset()
+        ids = {each.transactional_id: each for each in transactions}
+        with contextlib.suppress(OutcomeUnknownError):
+            self.describe(ids, deadline.within(_LEARN_S))
+        described = self._leaders.described_ids
+        return frozenset(each for each in transactions if each.transactional_id not in described)
 
     def _end(
         self, by_id: Mapping[str, Transaction], commit: bool, deadline: Deadline
@@ -190,6 +198,7 @@ class KafkaPythonControl:
                 return None
             if answer is Answer.REFUSED:
                 missing = Transaction(name, -1, -1)
+                self._leaders.remember(missing, ())
                 return TransactionState(missing, TransactionStatus.MISSING, -1, -1)
             transaction = Transaction(name, row.producer_id, row.producer_epoch)
             places = tuple((each.topic, part) for each in row.topics for part in each.partitions)

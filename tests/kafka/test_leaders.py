@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from eos_sink.errors import OutcomeUnknownError
 from eos_sink.kafka import transaction_control
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.leaders import Leaders
@@ -78,12 +79,17 @@ def test_a_transaction_that_was_not_described_is_not_asked_about() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said", "certain"),
-    [(0.5, [], {ONE, TWO}), (5.0, ["t[1]"], {ONE})],
-    ids=["quickly", "slowly"],
+    ("seconds", "leaders", "said", "certain"),
+    [
+        (0.5, {"t": [1, -1], "u": [2]}, [], {ONE, TWO}),
+        (5.0, {"t": [1, -1], "u": [2]}, ["t[1]"], {ONE}),
+        (5.0, None, ["t[0], t[1], u[0]"], set()),
+    ],
+    ids=["quickly", "slowly", "no broker says who leads"],
 )
 def test_a_transaction_whose_leader_goes_while_it_is_ended_is_not_taken_for_ended(
     seconds: float,
+    leaders: dict[str, list[int]] | None,
     said: list[str],
     certain: set[Transaction],
     monkeypatch: pytest.MonkeyPatch,
@@ -96,7 +102,7 @@ def test_a_transaction_whose_leader_goes_while_it_is_ended_is_not_taken_for_ende
 
     def end(by_id: dict[str, Transaction], *_: object) -> dict[str, EndOutcome]:
         now[0] += seconds
-        wire.leaders = {"t": [1, -1], "u": [2]}
+        wire.leaders = leaders
         return dict.fromkeys(by_id, EndOutcome.DONE)
 
     monkeypatch.setattr(control, "_end", end)
@@ -105,3 +111,34 @@ def test_a_transaction_whose_leader_goes_while_it_is_ended_is_not_taken_for_ende
     assert ended == dict.fromkeys(certain, EndOutcome.DONE)
     assert [record.getMessage().split(":")[0] for record in caplog.records] == said
     assert len(wire.asked) == 1 + len(said)
+
+
+def test_a_transaction_is_not_ended_before_its_coordinator_says_where_it_has_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The coordinator of `TWO` moves while the only broker of one of its partitions is away."""
+    wire, sent = Metadata({"t": [1, -1]}), list[list[Transaction]]()
+    control = object.__new__(KafkaPythonControl)
+    control._leaders = Leaders(cast("Wire", wire))
+    answers = [[ONE], [TWO]]
+
+    def describe(ids: Iterable[str], _: Deadline) -> None:
+        control._leaders.forget()
+        for each in answers.pop(0):
+            control._leaders.remember(each, [("t", each.producer_id)])
+        if answers:
+            raise OutcomeUnknownError("No answer.", remedy="")
+
+    def end(by_id: dict[str, Transaction], *_: object) -> dict[str, EndOutcome]:
+        sent.append(list(by_id.values()))
+        return dict.fromkeys(by_id, EndOutcome.DONE)
+
+    def start_broker(_: float) -> None:
+        assert [TWO] not in sent
+        wire.leaders = {"t": [1, 2]}
+
+    monkeypatch.setattr(control, "describe", describe)
+    monkeypatch.setattr(control, "_end", end)
+    monkeypatch.setattr(f"{transaction_control.__name__}.time.sleep", start_broker)
+    assert control.end([ONE, TWO], True, Deadline(60)).keys() == {ONE, TWO}
+    assert [each for each in sent if each] == [[ONE], [TWO]]
