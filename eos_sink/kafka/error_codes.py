@@ -286,6 +286,28 @@ def _error_for_user(
     return ClusterError(text, remedy=_REMEDIES.get(meaning, remedy) if meaning else remedy)
 
 
+def no_answer(
+    what: str, names: Collection[str], deadline: Deadline, none: Collection[str] = ()
+) -> OutcomeUnknownError:
+    """No answer within the deadline.
+
+    Args:
+        what: was asked.
+        names: what it was asked about.
+        deadline: has passed.
+        none: the names for which no coordinator is available.
+    """
+    shown = f"{', '.join(sorted(names)[:5])}{' ...' if len(names) > 5 else ''}"
+    return OutcomeUnknownError(
+        f"No answer from {what} within {deadline.seconds:.0f} s for {shown}"
+        f"{': COORDINATOR_NOT_AVAILABLE' if none else ''}.",
+        remedy=NO_COORDINATOR
+        if none
+        else "Check that the brokers and the topic __transaction_state are available, then start "
+        "the query again; it finishes decided batches first.",
+    )
+
+
 @contextmanager
 def convert_errors(what: str, needs: Callable[[], Iterable[Acl]] = tuple) -> Iterator[None]:
     """Convert librdkafka's errors to those of `interfaces`; the arguments are `convert_error`'s."""
@@ -334,25 +356,3 @@ class _RepeatFilter(logging.Filter):
 
 LOGGER = logging.getLogger("eos_sink.kafka")
 LOGGER.addFilter(_RepeatFilter())
-
-
-def no_answer(
-    what: str, names: list[str], deadline: Deadline, none: Collection[str] = ()
-) -> OutcomeUnknownError:
-    """No answer within the deadline.
-
-    Args:
-        what: was asked.
-        names: what it was asked about.
-        deadline: has passed.
-        none: the names for which no coordinator is available.
-    """
-    shown = f"{', '.join(sorted(names)[:5])}{' ...' if len(names) > 5 else ''}"
-    return OutcomeUnknownError(
-        f"No answer from {what} within {deadline.seconds:.0f} s for {shown}"
-        f"{': COORDINATOR_NOT_AVAILABLE' if none else ''}.",
-        remedy=NO_COORDINATOR
-        if none
-        else "Check that the brokers and the topic __transaction_state are available, then start "
-        "the query again; it finishes decided batches first.",
-    )

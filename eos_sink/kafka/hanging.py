@@ -147,18 +147,18 @@ def find_open(
         OutcomeUnknownError: no broker names the partitions.
     """
 
-    async def ask() -> tuple[set[OpenTransaction], frozenset[Place]] | None:
+    async def ask() -> tuple[set[OpenTransaction], set[Place], set[Place]] | None:
         leaders = await wire.fetch_leaders(topics, deadline)
         if leaders is None:
             return None
-        silent = {place for place, leader in leaders.items() if leader < 0}
+        leaderless = {place for place, leader in leaders.items() if leader < 0}
         requests = {
             leader: _describe_request(leaders, leader)
             for leader in set(leaders.values())
             if leader >= 0
         }
         found: set[OpenTransaction] = set()
-        answered = set(silent)
+        answered = set(leaderless)
         for answer in (await wire.ask_each(requests, deadline)).values():
             for topic in answer.topics if answer else ():
                 for part in topic.partitions:
@@ -171,23 +171,20 @@ def find_open(
                     if part.error_code == 0:
                         answered.add(place)
                         found |= {_read(place, each) for each in part.active_producers}
-        without_answer.clear()
-        without_answer.update(leaders.keys() - answered)
-        return found, frozenset(silent | without_answer)
+        return found, leaderless, leaders.keys() - answered
 
     asked, soon = frozenset(topics), deadline.within(_ANSWER_S)
     if not asked:
         return set(), frozenset()
-    without_answer: set[Place] = set()
     result = retry_until(
         deadline,
         lambda: wire.run(ask),
-        lambda result: result is not None and (not without_answer or soon.passed),
+        lambda result: result is not None and (not result[2] or soon.passed),
     )
     if result is None:
-        raise no_answer("any broker", sorted(asked), deadline)
-    found, unknown = result
-    return {each for each in found if each.start >= 0}, unknown
+        raise no_answer("any broker", asked, deadline)
+    found, leaderless, silent = result
+    return {each for each in found if each.start >= 0}, frozenset(leaderless | silent)
 
 
 def _describe_request(leaders: Mapping[Place, int], leader: int) -> Any:

@@ -65,9 +65,9 @@ class Leaders:
         if not without:
             return frozenset()
         LOGGER.error(
-            "%s: no leader since transactions that have written there were ended. Kafka 4 may have "
-            "forgotten to end them there. The query's next start looks, and ends them as they were "
-            "ended elsewhere.",
+            "%s: no leader, or no broker that names it, since transactions that have written there "
+            "were ended. Kafka 4 may have forgotten to end them there. The query's next start "
+            "looks, and ends them as they were ended elsewhere.",
             _name(without),
         )
         return frozenset(each for each, places in known.items() if places & without)

@@ -156,7 +156,7 @@ class KafkaPythonControl:
         """
         if all(map(self._leaders.knows, transactions)):
             return frozenset()
-        ids = {each.transactional_id: each for each in transactions}
+        ids = dict.fromkeys(each.transactional_id for each in transactions)
         with contextlib.suppress(OutcomeUnknownError):
             self.describe(ids, deadline.within(_LEARN_S))
         described = self._leaders.described_ids

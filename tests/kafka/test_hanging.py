@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, cast
 
 import pytest
@@ -99,11 +99,8 @@ class SilentLeaders:
     def __init__(self, leaders: Mapping[tuple[str, int], int] | None) -> None:
         self.leaders = leaders
 
-    def run(self, call: Callable[[], Awaitable[Any]]) -> Any:
-        async def made() -> Any:
-            return await call()
-
-        return asyncio.run(made())
+    def run(self, call: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        return asyncio.run(call())
 
     async def fetch_leaders(self, *_: Any) -> Mapping[tuple[str, int], int] | None:
         return self.leaders
