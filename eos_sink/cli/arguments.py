@@ -51,6 +51,13 @@ seconds = _number(float, 0, "a number of seconds")
 positive_seconds = _number(float, sys.float_info.min, "a number of seconds above 0")
 
 
+def not_empty(text: str) -> str:
+    """The `type` of an option for which an empty value, of an unset variable, is a mistake."""
+    if text:
+        return text
+    raise argparse.ArgumentTypeError("it is empty")
+
+
 def add_brokers(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
     """Declare how the command reaches a cluster.
 

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from eos_sink.cli.admin_client import connect
-from eos_sink.cli.arguments import add_connection, add_timeout, command_line
+from eos_sink.cli.arguments import add_connection, add_timeout, command_line, not_empty
 from eos_sink.cli.batch_text import (
     describe_coordinator,
     describe_decision,
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     help_ = "Spark's number of the batch, or its txnVersion."
     add("batch", metavar="BATCH", type=int, help=help_)
     help_ = "Spark's id of the query that wrote the batch, if a checkpoint was replaced."
-    add("--stream", metavar="ID", help=help_)
+    add("--stream", type=not_empty, metavar="ID", help=help_)
     add_connection(parser)
     add_timeout(parser)
 
@@ -95,6 +95,7 @@ def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
         **batch_document(found.batch),
         "known": found.known,
         "latest": found.latest.batch if found.latest else None,
+        "dropped": found.dropped,
         "seq": written.record.seq if written else None,
         "later_seq": found.later.record.seq if found.later else None,
         "decided_at_ms": written.at_ms if written else None,
@@ -114,7 +115,9 @@ def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
     return Report(
         rows,
         notes,
-        ok=certain and all(each.fate in good for each in found.fates),
+        ok=certain
+        and not (found.dropped or found.accepted)
+        and all(each.fate in good for each in found.fates),
         document=document,
         left=4,
     )
@@ -185,8 +188,18 @@ def _list_notes(names: QueryNames, batch: Explanation, reach: str) -> Iterator[s
             start, end = (json.dumps(as_json(at)) for at in (batch.source.start, batch.source.end))
             yield f"It has read from {start} to {end}, committed to group {batch.source.group}."
     outcomes = {each.fate for each in batch.fates}
+    if batch.dropped and batch.known is not Known.DROPPED:
+        yield (
+            "An operator has dropped an earlier decision of it (eos-sink resolve --forget): what "
+            "was visible of that one is still there, besides the rows of this one."
+        )
     if batch.known is Known.LATEST and Outcome.OPEN in outcomes:
         yield "The driver, or the query's next start, commits what is decided and open."
+    elif batch.known is Known.DROPPED:
+        yield (
+            "By eos-sink resolve --forget: the batch is written whole if Spark runs it again. What "
+            "was visible of it stays visible; look for its rows in the topic."
+        )
     elif batch.known is Known.GONE:
         yield _explain_gone(batch)
     elif batch.known is Known.NOTHING:
@@ -233,6 +246,11 @@ def _explain_single(batch: Explanation) -> str:
 
 def _explain_gone(batch: Explanation) -> str:
     latest = batch.latest.batch if batch.latest else None
+    if batch.accepted:
+        return (
+            "An operator has accepted it as it was (eos-sink resolve --accept): what was lost of "
+            "it then is not visible. Look for its rows in the topic."
+        )
     if latest == batch.batch.batch:
         return (
             "It is the last decided batch of its stream. Other batches of the query were decided "

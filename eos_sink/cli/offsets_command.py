@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> Report:
         check_driver(names, state.entry.record.run, hosts, take_over=arguments.take_over)
         if not arguments.yes:
             warning = f"--use {arguments.use}: {_CONSEQUENCES[arguments.use]}."
-            confirm((warning,), names.query, "the query's name", "--yes")
+            confirm((warning,), names.shown, "the query's name", "--yes")
         deadline = Deadline(arguments.timeout)
         use(admin.kafka, names, state, Use(arguments.use), deadline)
         return make_report(names, read_source(admin.kafka, names, arguments.group, deadline))

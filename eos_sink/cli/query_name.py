@@ -57,22 +57,31 @@ def find_query(
 
     Args:
         known: the queries of the log; None if there is no log.
-        prefix: decides between queries of several prefixes.
+        prefix: another one than the default is that of the query. The default is none that was
+            given, so a query is found under any prefix then; but not by the name that errors
+            print without a prefix, which may be that of a query whose record is missing.
 
     Raises:
         CommandError: no query matches, or several do.
     """
     found = _match(given, known or ())
-    under = [names for names in found if names.prefix == prefix != DEFAULT_PREFIX]
-    if len(under) == 1:
-        return under[0]
+    if prefix != DEFAULT_PREFIX:
+        found = [names for names in found if names.prefix == prefix]
     if len(found) > 1:
         groups = " or ".join(names.group for names in found)
-        raise CommandError(f"{shown_location(given)!r} may be {groups}: give the whole name")
+        raise CommandError(f"{shown_location(given)!r} may be {groups}: give one of these names")
     if found:
-        return found[0]
-    if QUERY_NAME.fullmatch(given):
-        return QueryNames(prefix, given)
+        (names,) = found
+        if names.query == given and names.prefix != prefix:
+            raise CommandError(
+                f"the decision log has {given} as {names.group} only: add --prefix {names.prefix}. "
+                f"If you mean the query without a prefix of its own, whose record is missing, name "
+                f"it {prefix}{given}"
+            )
+        return names
+    whole = given.removeprefix(prefix)
+    if QUERY_NAME.fullmatch(whole):
+        return QueryNames(prefix, whole)
     if known is None:
         raise CommandError(
             f"there is no such log topic (--log-topic), so give the query's whole name instead of "

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from eos_sink.cli.admin_client import connect
-from eos_sink.cli.arguments import add_changes_timeout, add_connection
+from eos_sink.cli.arguments import add_changes_timeout, add_connection, not_empty, whole
 from eos_sink.cli.batch_text import (
     describe_coordinator,
     describe_decision,
@@ -34,6 +34,7 @@ from eos_sink.ops.documents import (
     run_document,
 )
 from eos_sink.ops.operator_run import may_be_alive
+from eos_sink.protocol.outcome import Outcome
 
 if TYPE_CHECKING:
     from eos_sink.ops.resolve import Choice, QueryEvidence, TransactionEvidence
@@ -48,7 +49,7 @@ examples:
 """
 EXIT_CODES = {
     ExitCode.OK: "no choice is needed, or the choice is carried out",
-    ExitCode.FAILED: "a choice is needed, or there is no trace of the query",
+    ExitCode.FAILED: "a choice is needed, not all was seen, or there is no trace of the query",
 }
 
 _TAIL = 100_000
@@ -81,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Spark's id of another stream of the query: --accept or --forget is about its last batch "
         "instead of the latest one of the query."
     )
-    add("--stream", metavar="ID", help=help_)
+    add("--stream", type=not_empty, metavar="ID", help=help_)
     add_yes(parser)
     add_take_over(parser)
 
@@ -100,7 +101,7 @@ def run(arguments: argparse.Namespace) -> Report:
         decision, earlier = apply_choice(evidence, choice, arguments.partitions, arguments.stream)
         take_over = arguments.take_over
         check_driver(names, evidence.run, evidence.hosts, take_over=take_over)
-        confirm_choice(arguments, names.query)
+        confirm_choice(arguments, names.shown)
         deadline = Deadline(arguments.timeout)
         written = write_choice(admin.kafka, names, evidence, decision, deadline, earlier)
         return make_report(names, evidence, choice, written)
@@ -118,7 +119,7 @@ def confirm_choice(arguments: argparse.Namespace, query: str) -> None:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(",") if part.strip())
+    return tuple(whole(part) for part in text.split(","))
 
 
 def make_report(
@@ -157,6 +158,12 @@ def make_report(
         from eos_sink.ops.resolve import UNTRACED
 
         notes.append(UNTRACED)
+    elif evidence.not_ended:
+        partitions = sorted(each.entry.partition for each in evidence.not_ended)
+        notes.append(
+            f"Partitions {partitions} are decided, and not seen as ended: start the query, which "
+            "commits what is open. If it stops, repair what its error names, and look again."
+        )
     else:
         notes.append("Nothing is in doubt. If the query still stops: --accept or --forget.")
     return Report(
@@ -164,7 +171,11 @@ def make_report(
         notes,
         ok=written is not None
         or not (
-            evidence.in_doubt or evidence.unrepeated or evidence.committed or evidence.untraced
+            evidence.in_doubt
+            or evidence.unrepeated
+            or evidence.committed
+            or evidence.untraced
+            or any(each.outcome is Outcome.UNKNOWN for each in evidence.transactions)
         ),
         document=_document(names, evidence, choice, written),
     )

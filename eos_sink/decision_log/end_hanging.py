@@ -20,6 +20,7 @@ from eos_sink.protocol.values import (
     Hanging,
     Place,
     ProduceFailed,
+    Transaction,
     TransactionState,
     TransactionStatus,
 )
@@ -74,7 +75,10 @@ def end_hanging(  # noqa: PLR0913
         if commit is None:
             from eos_sink.protocol.hanging_errors import outcome_unknown
 
-            raise outcome_unknown(names, each)
+            decisions = [record.decision for record in records if record.decision]
+            last = last_decision(names, each.transaction, decisions)
+            is_repeated = last is not None and last is decisions[-1]
+            raise outcome_unknown(names, kafka.log_topic, each, last, is_repeated=is_repeated)
         if control.end_hanging(each, commit, deadline):
             _LOGGER.warning(
                 "%s was %s, and Kafka forgot it there because the partition had no leader "
@@ -138,31 +142,55 @@ def was_committed(
             since the transaction ended.
         driver: see `end_hanging`.
     """
-    transaction = hanging.transaction
-    is_driver = transaction.transactional_id == names.driver
-    state = driver if is_driver and driver is not None else hanging.state
+    transaction, state = hanging.transaction, hanging.state
+    decisions = [each.decision for each in records if each.decision]
+    if transaction.transactional_id == names.driver:
+        return _of_driver(hanging, driver or state, decisions)
     is_latest = state.transaction == transaction
     if is_latest and state.status in COMMITTED:
         return True
-    # Where the brokers abort, the id has the next epoch.
-    expired = replace(transaction, epoch=transaction.epoch + 1)
     aborted = state.status is TransactionStatus.COMPLETE_ABORT
-    if aborted and (state.transaction == expired or (is_latest and not is_driver)):
+    if is_latest and aborted:
         return False
-    decisions = [each.decision for each in records if each.decision]
-    if is_driver:
-        # The same producer has written the decided rows, under the same epoch perhaps.
-        may_be_decided = any(hanging.topic in _topics_of_driver(each) for each in decisions)
-        aborts = is_latest and state.status is TransactionStatus.ONGOING
-        return None if may_be_decided and not aborts else False
+    last = last_decision(names, transaction, decisions)
+    if last is None or transaction not in last.transactions(names):
+        # It was decided by no one; or it was lost, and its rows were written again.
+        return False
+    if _is_settled(last, records):
+        return True
+    # Where the brokers abort, the id has the next epoch. So it has where another batch has used the
+    # id since, and that was aborted.
+    expired = aborted and state.transaction == _next_epoch(transaction)
+    return False if expired and last is decisions[-1] else None
+
+
+def last_decision(
+    names: QueryNames, transaction: Transaction, decisions: Sequence[Decision]
+) -> Decision | None:
+    """The last decision of the batch that a task's transaction belongs to; None: no decision has
+    named it."""
     batches = [each.batch for each in decisions if transaction in each.transactions(names)]
-    if not batches:
+    of_batch = (each for each in reversed(decisions) if each.batch == batches[-1])
+    return next(of_batch) if batches else None
+
+
+def _of_driver(
+    hanging: Hanging, state: TransactionState, decisions: Sequence[Decision]
+) -> bool | None:
+    """The driver's transactions follow each other under one epoch until one comes to nothing. So
+    all but the last of an epoch were committed, and an abort may be that of a later one."""
+    is_of_epoch = state.transaction == hanging.transaction
+    if is_of_epoch and state.status in COMMITTED:
+        return True
+    if not any(hanging.topic in _topics_of_driver(each) for each in decisions):
         return False
-    last = next(each for each in reversed(decisions) if each.batch == batches[-1])
-    if transaction not in last.transactions(names):
-        # It was lost, and its rows were written again.
-        return False
-    return True if _is_settled(last, records) else None
+    place = hanging.topic, hanging.partition
+    is_open = is_of_epoch and state.status is TransactionStatus.ONGOING
+    return False if is_open and place in state.partitions else None
+
+
+def _next_epoch(transaction: Transaction) -> Transaction:
+    return replace(transaction, epoch=transaction.epoch + 1)
 
 
 def _topics_of_driver(decision: Decision) -> frozenset[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -220,7 +220,9 @@ class Committer:
         if decision.batch.namesakes and not record.knows(decision.batch.stream):
             # The stream's first decision here: has the query written under another identity?
             others = self._register.read_other_queries(deadline)
-            check_unmoved(self._names, self._log, decision, others)
+            check_unmoved(
+                self._names, self._log, decision, _topics_of_rows(decision, reports), others
+            )
         source = self._move_source(record, decision.batch, deadline)
         self._check_topics(decision, reports, deadline)
         places = {place for place in token.unchecked if place[0] in _topics(rows)}
@@ -378,8 +380,7 @@ class Committer:
         for topic in {entry.witness.topic for entry in decision.prepared} - self._checked:
             self._kafka.check_topic(topic, deadline)
             self._checked.add(topic)
-        named = (name for report in reports for name in report.topics)
-        new = {*decision.topics, *named} - self._no_logs
+        new = _topics_of_rows(decision, reports) - self._no_logs
         if new:
             from eos_sink.decision_log.other_logs import check_no_logs
 
@@ -488,6 +489,11 @@ def _decided(names: QueryNames, batch: BatchId) -> Iterator[None]:
             remedy=error.remedy,
             data={**error.data, "batch": batch.batch, "stream": batch.stream},
         ) from error
+
+
+def _topics_of_rows(decision: Decision, reports: Iterable[TaskReport]) -> set[str]:
+    """All topics of the batch: the decision has those of inlined rows and of witnesses."""
+    return {*decision.topics, *(name for report in reports for name in report.topics)}
 
 
 def _topics(rows: Sequence[Rows]) -> set[str]:

@@ -165,6 +165,17 @@ def _check_decision(status: QueryStatus, now_ms: int, options: str) -> Iterator[
             "timeout or a late attempt): their rows are not visible.",
             _repair(status, options),
         )
+    elif outcome is Outcome.UNKNOWN and stalled:
+        partitions = status.partitions_that_are(Outcome.UNKNOWN)
+        yield Alert(
+            AlertKind.UNSEEN,
+            query,
+            f"of {status.batch}, partitions {partitions} are decided, and Kafka has not answered "
+            "whether they are committed.",
+            "Look again. If it stays so, the brokers of these topics do not answer, or another "
+            "producer's open transaction is before the rows: "
+            + sink_command("resolve", status.names.query, options=options),
+        )
 
 
 def _repair(status: QueryStatus, options: str) -> str:

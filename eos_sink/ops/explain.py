@@ -36,6 +36,7 @@ class Known(Enum):
 
     LATEST = "the latest decision"
     EARLIER = "decided, and a later batch too"
+    DROPPED = "its decision was dropped by an operator"
     GONE = "its record is gone, and a later batch is decided"
     NOTHING = "nothing was decided between its neighbours"
     NOT_DECIDED = "not decided"
@@ -75,6 +76,8 @@ class Explanation:
         later: the first kept record of a later decision that proves it settled.
         replaced: entries of its earlier decisions that the latest one has written again.
         latest: the stream's latest decided batch.
+        dropped: an operator has dropped a decision of it.
+        accepted: an operator has accepted it as it is; only if its record is gone.
         unseen: what could not be read.
     """
 
@@ -84,6 +87,8 @@ class Explanation:
     later: Written | None = None
     replaced: tuple[Prepared, ...] = ()
     latest: BatchId | None = None
+    dropped: bool = False
+    accepted: bool = False
     fates: tuple[TaskFate, ...] = ()
     unseen: tuple[str, ...] = ()
 
@@ -149,20 +154,26 @@ def find_batch(history: History, number: int, stream: str | None = None) -> Expl
     if mine:
         return _describe_decided(history, mine, latest)
     if latest.batch < number:
-        known = Known.NOT_DECIDED
-    else:
-        known = Known.NOTHING if _is_certainly_empty(history, batch) else Known.GONE
+        return Explanation(Known.NOT_DECIDED, batch, latest=latest)
+    kept = history.latest.record.other_stream(stream) if history.latest else None
+    if kept is not None and kept.batch == batch:
+        known = Known.DROPPED if kept.dropped else Known.GONE
+        dropped, accepted = kept.dropped, kept.accepted
+        return Explanation(known, batch, latest=latest, dropped=dropped, accepted=accepted)
+    known = Known.NOTHING if _is_certainly_empty(history, batch) else Known.GONE
     return Explanation(known, batch, latest=latest)
 
 
 def _describe_decided(history: History, mine: list[Written], latest: BatchId) -> Explanation:
     written, decision = mine[-1], mine[-1].decision
     assert decision is not None
+    drop = _find_drop(history, decision.batch)
+    is_dropped = drop > written.position.offset
     current = {(entry.producer_id, entry.epoch) for entry in decision.prepared}
     former = {
         (entry.producer_id, entry.epoch): entry
         for each in mine[:-1]
-        if each.decision
+        if each.decision and each.position.offset > drop
         for entry in each.decision.prepared
     }
     behind = [w for w in history.records if w.position.offset > written.position.offset]
@@ -172,13 +183,25 @@ def _describe_decided(history: History, mine: list[Written], latest: BatchId) ->
     dropped = any(w.decision is None for w in behind)
     proves = not dropped and decision.batch.numbering is not Numbering.ONCE
     return Explanation(
-        Known.EARLIER if later else Known.LATEST,
+        Known.DROPPED if is_dropped else Known.EARLIER if later else Known.LATEST,
         decision.batch,
         written=written,
         later=later[0] if later and proves else None,
         replaced=tuple(entry for key, entry in former.items() if key not in current),
         latest=latest,
+        dropped=drop >= 0,
     )
+
+
+def _find_drop(history: History, batch: BatchId) -> int:
+    """The offset of the last record by which an operator has dropped a decision of the batch; -1:
+    there is none."""
+    found, decided = -1, None
+    for each in history.records:
+        if each.decision is None and decided == batch:
+            found = each.position.offset
+        decided = each.decision.batch if each.decision else None
+    return found
 
 
 def _find_record(history: History, number: int) -> Known:

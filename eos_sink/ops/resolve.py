@@ -135,6 +135,12 @@ class QueryEvidence:
         return [each for each in self.transactions if each.outcome is Outcome.IN_DOUBT]
 
     @property
+    def not_ended(self) -> list[TransactionEvidence]:
+        """Those that are decided and may be open."""
+        unended = (Outcome.OPEN, Outcome.UNKNOWN)
+        return [each for each in self.transactions if each.outcome in unended]
+
+    @property
     def lost(self) -> list[TransactionEvidence]:
         """Those that a replay of the batch writes again."""
         return [each for each in self.transactions if each.outcome is Outcome.LOST]
@@ -339,18 +345,17 @@ def write_choice(  # noqa: PLR0913, PLR0917
         raise moved(evidence.seq, entry)
     with take_over(kafka, names, entry, TOOL, deadline) as (register, token):
         register.expect(token, deadline)
-        if decision is None:
+        if decision is None or decision.override.accepted:
             _commit_decided(kafka, evidence, deadline)
         return register.write(token, decision, deadline, other_streams=other_streams)
 
 
 def _commit_decided(kafka: Kafka, evidence: QueryEvidence, deadline: Deadline) -> None:
-    """Commit what the decision has open: without the decision, the next start would abort it."""
-    unended = (Outcome.OPEN, Outcome.UNKNOWN)
-    transactions = [t.evidence.transaction for t in evidence.transactions if t.outcome in unended]
+    """Commit what the decision has open: no start would do so after the choice."""
+    transactions = [each.evidence.transaction for each in evidence.not_ended]
     outcomes = kafka.control().end(transactions, commit=True, deadline=deadline)
     if any(outcomes.get(transaction) is not EndOutcome.DONE for transaction in transactions):
         raise RefusedChoice(
-            "A transaction of the decision is open and could not be committed. That must "
-            "happen before the decision can be dropped. Start the query, or look again."
+            "A transaction of the decision may be open and could not be committed. That must "
+            "happen before the batch is accepted or dropped. Start the query, or look again."
         )

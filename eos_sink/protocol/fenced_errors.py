@@ -132,6 +132,7 @@ def _rival_of_write(mine: Run, theirs: Run | None) -> tuple[str, str, Action]:
         f"Another batch write under the same identity goes on{other}. This one is {mine}.",
         "Run this write, or the query that makes it, again when the other one is done. Writes "
         "that run at the same time need an identity each: give each an eos.id, or a txnAppId, "
-        "of its own.",
+        "of its own; but finish a batch or a version that has been tried under its old identity "
+        "first, since under a new one it is written again.",
         Action.RUN_AGAIN,
     )

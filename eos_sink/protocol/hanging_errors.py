@@ -6,25 +6,55 @@ from collections.abc import Iterable
 
 from eos_sink.errors import CommitFailedError, OperatorNeededError
 from eos_sink.identity import QueryNames
+from eos_sink.protocol.model import Decision
+from eos_sink.protocol.operator_errors import ACCEPT, resolve_command
 from eos_sink.protocol.values import Hanging, Place
 
 
-def outcome_unknown(names: QueryNames, hanging: Hanging) -> OperatorNeededError:
-    """Nothing tells whether its rows are decided."""
-    place = f"--topic {hanging.topic} --partition {hanging.partition}"
+def outcome_unknown(
+    names: QueryNames, log: str, hanging: Hanging, decision: Decision | None, *, is_repeated: bool
+) -> OperatorNeededError:
+    """Nothing tells whether its rows are visible elsewhere.
+
+    Args:
+        decision: that of a task's batch; None for the driver, whose transactions no record names.
+        is_repeated: a replay of the batch may follow.
+    """
+    place = f"--bootstrap-server HOST:PORT --topic {hanging.topic} --partition {hanging.partition}"
+    copy = f"kafka-console-consumer.sh {place} --offset {hanging.start}"
+    abort = f"kafka-transactions.sh {place} abort --start-offset {hanging.start}"
+    task = names.parse_task(hanging.transaction.transactional_id)
+    if decision is None or task is None:
+        then = (
+            "Write those of them again, with another producer, that are of a decided batch "
+            "(eos-sink explain shows one) and not in the topic behind that offset. Then start the "
+            "query again."
+        )
+    elif is_repeated:
+        then = (
+            f"Before that, see how it has ended in other partitions: {resolve_command(names, log)} "
+            f"shows its marker (task {task.partition}). If the marker is committed, write the "
+            f"copied rows again with another producer, and add {ACCEPT} to that command, since the "
+            "replay would write all rows of the task. If it is not, write none: the replay writes "
+            "them. Then start the query again."
+        )
+    else:
+        then = (
+            "Write the rows again with another producer: they were decided, and no replay of their "
+            "batch follows. Then start the query again."
+        )
+    batch = f" Its rows are of {decision.batch}." if decision else ""
     return OperatorNeededError(
         f"Query {names.query}: {hanging} was ended while the partition had no leader. Kafka forgot "
-        "it there (KAFKA-20734), and nothing tells any more whether it was committed or aborted. "
-        "Nothing was written.",
-        remedy=f"Copy its rows: kafka-console-consumer.sh {place} --offset {hanging.start} shows "
-        f"them. Abort it: kafka-transactions.sh abort {place} --start-offset {hanging.start}. "
-        "Write the rows again with another producer if they are of a decided batch (eos-sink "
-        "status names the latest one), and only then. Then start the query again.",
+        "it there (KAFKA-20734), and nothing tells any more whether it was committed or aborted."
+        f"{batch} Nothing was written.",
+        remedy=f"Copy its rows: {copy} shows them. Abort it: {abort}. {then}",
         data={
             "topic": hanging.topic,
             "partition": hanging.partition,
             "offset": hanging.start,
             "transaction": hanging.transaction.transactional_id,
+            "batch": decision.batch.batch if decision else None,
         },
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -95,6 +95,7 @@ def check_unmoved(
     names: QueryNames,
     log: str,
     decision: Decision,
+    topics: Collection[str],
     others: Iterable[tuple[QueryNames, LogRecord]],
 ) -> None:
     """Check that the query has not decided this batch, or a later one, under another identity: its
@@ -102,22 +103,35 @@ def check_unmoved(
     between writing by itself and `foreachBatch`. A copy that writes to other topics is fine.
 
     Args:
+        topics: all those of the batch's rows. A decision keeps only some of them.
         others: the latest record of every other query.
 
     Raises:
         OperatorNeededError: it has.
     """
-    batch, topics = decision.batch, set(decision.topics)
+    batch = decision.batch
     for other, record in others:
         latest = record.decision
         if latest is None:
             continue  # Nothing was decided there, or an operator has dropped it.
         # The topics of an earlier stream's batch are not kept.
-        same_topic = topics & {*latest.topics}
+        same_topic = {*topics} & {*latest.topics}
+        if same_topic and _is_same_frame(decision, latest):
+            raise operator_errors.moved_checkpoint(names, log, batch, other, batch)
         decided = record.decided if same_topic else [each.batch for each in record.other_streams]
         for its in decided:
             if its.stream in batch.namesakes and its.batch >= batch.batch:
                 raise operator_errors.moved_checkpoint(names, log, batch, other, its)
+
+
+def _is_same_frame(decision: Decision, other: Decision) -> bool:
+    """True if an earlier run of the query has decided the same rows of the same batch in its
+    `foreachBatch`. One run may write them under several identities."""
+    return (
+        decision.batch.numbering is Numbering.FOREACH
+        and (decision.batch, decision.total) == (other.batch, other.total)
+        and decision.spark_run != other.spark_run
+    )
 
 
 def is_already_visible(names: QueryNames, log: str, record: LogRecord, decision: Decision) -> bool:

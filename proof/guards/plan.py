@@ -8,6 +8,14 @@ _PLANNER = "eos_sink/driver/planner.py"
 _ABORT_MODULE = "eos_sink/driver/abort.py"
 _VERSIONS = "eos_sink/kafka_config/broker_versions.py"
 _HANGING = "eos_sink/decision_log/end_hanging.py"
+_HOW_ENDED = (
+    "tests/decision_log/test_hanging.py::"
+    "test_the_coordinator_and_the_log_tell_how_a_tasks_transaction_has_ended"
+)
+_HOW_ENDED_DRIVER = (
+    "tests/decision_log/test_hanging.py::test_the_state_of_the_drivers_id_before_it_was_"
+    "initialised_tells_how_its_transaction_has_ended"
+)
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
 _LOST = "tests/protocol/test_lost_log.py::"
@@ -138,8 +146,18 @@ GUARDS = (
     guard(
         "a hanging transaction ends as it has ended elsewhere",
         "If it is not known whether rows are decided, they are neither committed nor aborted.",
-        never(_HANGING, "was_committed", "may_be_decided and not aborts"),
-        "tests/decision_log/test_hanging.py::test_the_state_of_the_drivers_id_before_it_was_initialised_tells_how_its_transaction_has_ended[None-kept9-None]",
+        always(_HANGING, "_of_driver", "is_open and place in state.partitions"),
+        f"{_HOW_ENDED_DRIVER}[None-kept12-None]",
+        outside="the model's transactions end in all partitions at once",
+    ),
+    guard(
+        "an abort of a later transaction is not taken for that of a hanging one",
+        "The next batch of a task's id, or of the driver's epoch, may have been aborted after this "
+        "one was committed. To abort this one loses its rows.",
+        always(_HANGING, "was_committed", "expired and last is decisions[-1]")
+        + swap(_HANGING, "_of_driver", "is_open and place in state.partitions", "is_open"),
+        f"{_HOW_ENDED}[TransactionStatus.COMPLETE_ABORT-1-kept9-None]",
+        f"{_HOW_ENDED_DRIVER}[before3-kept3-None]",
         outside="the model's transactions end in all partitions at once",
     ),
     guard(
@@ -152,8 +170,8 @@ GUARDS = (
             "decisions = ...",
             "decisions = [each.decision for each in records[-1:] if each.decision]",
         ),
-        "tests/decision_log/test_hanging.py::test_the_coordinator_and_the_log_tell_how_a_tasks_transaction_has_ended[TransactionStatus.COMPLETE_COMMIT-2-kept10-True]",
-        "tests/decision_log/test_hanging.py::test_the_state_of_the_drivers_id_before_it_was_initialised_tells_how_its_transaction_has_ended[before7-kept7-None]",
+        f"{_HOW_ENDED}[TransactionStatus.COMPLETE_COMMIT-2-kept14-True]",
+        f"{_HOW_ENDED_DRIVER}[before10-kept10-None]",
         outside="the model's transactions end in all partitions at once",
     ),
     guard(

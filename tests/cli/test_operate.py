@@ -18,11 +18,13 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.observer import Observer
+from eos_sink.ops.resolve import Choice
 from eos_sink.protocol.model import BatchId, Numbering
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.log import Outcome, Txn
 from tests.fakes.process import At, Moment
-from tests.protocol.driver import Driver, Job, decide_and_die
+from tests.ops.operator import Operator as Resolving
+from tests.protocol.driver import STREAM, Driver, Job, decide_and_die
 from tests.protocol.world import TOPIC, World, batch_options, late_attempt, log, open_ids, options
 from tests.snippets import ROOT
 
@@ -371,6 +373,23 @@ def test_each_task_of_a_batch_is_explained(world: World, ops: Operator) -> None:
         *("committed", "lost, written again") * 2,
         "no rows",
     ]
+
+
+@pytest.mark.parametrize("choice", [Choice.ACCEPT, Choice.FORGET])
+def test_a_batch_of_which_an_operator_has_given_rows_up_is_not_good(
+    world: World, ops: Operator, choice: Choice
+) -> None:
+    decide_and_die(world)
+    for partition in range(2):
+        late_attempt(world, 0, partition)
+    Resolving(world).chooses(choice)
+    found = ops.explains(0)
+    assert not found.ok
+    Driver(world, "stream-2").run(0, [b"c"])
+    world.cluster.topics[world.options.log_topic].partitions[0].compact()
+    gone = ops.explains(0, "--stream", STREAM)
+    assert not gone.ok
+    assert "is visible" not in render(gone)
 
 
 def test_a_write_without_a_number_is_explained_by_the_number_of_its_record(

@@ -79,6 +79,19 @@ def test_a_query_is_found_under_its_prefix(prefix: str) -> None:
             find_query(given, [*KNOWN, theirs])
 
 
+@pytest.mark.parametrize("prefix", ["team-", "team."])
+def test_a_query_whose_record_is_missing_is_not_taken_for_one_of_another_prefix(
+    prefix: str,
+) -> None:
+    """Both have the same eos.id, so their names differ in the prefix only."""
+    ours, theirs = QueryNames(DEFAULT_PREFIX, BY_ID), QueryNames(prefix, BY_ID)
+    assert find_query(BY_ID, [ours], prefix) == theirs
+    with pytest.raises(CommandError):
+        find_query(BY_ID, [theirs])
+    assert find_query(ours.group, [theirs]) == ours
+    assert find_query(theirs.group, [ours], prefix) == theirs
+
+
 def test_without_a_log_the_whole_name_is_needed() -> None:
     assert find_query(BY_ID, None) == QueryNames(DEFAULT_PREFIX, BY_ID)
     with pytest.raises(CommandError, match="--log-topic"):
@@ -90,6 +103,12 @@ def test_only_one_choice_is_made() -> None:
         typed("--lost", "--visible")
     assert typed("--lost", "--partitions", "2,0").partitions == (2, 0)
     assert typed().choice is None
+
+
+@pytest.mark.parametrize("words", [("--accept", "--stream", ""), ("--lost", "--partitions", "")])
+def test_an_empty_value_does_not_widen_the_choice(words: tuple[str, ...]) -> None:
+    with pytest.raises(SystemExit):
+        typed(*words)
 
 
 # --- confirmation

@@ -205,6 +205,7 @@ class AdminContract:
         done.commit()
         done.state()
         (offset,) = open_.write(topic, b"o", partition=1)
+        assert open_.state().partitions == ((topic, 1),)
         admin, deadline = harness.admin(), harness.deadline()
         found = admin.blocking_transactions(topic, {0: 2, 1: offset, 2: 0}, deadline)
         assert {n: each.transactional_id for n, each in found.items()} == {

@@ -37,6 +37,7 @@ DECIDED = Decision(BatchId("s", 0), 1, 1, RowDigest(), (PREPARED,))
 NEXT = Decision(BatchId("s", 1), 0, 1, RowDigest(), ())
 ONCE = replace(DECIDED, batch=BatchId.numbered_by(Numbering.ONCE, "x", 0))
 ANOTHER = replace(NEXT, batch=BatchId.numbered_by(Numbering.ONCE, "y", 0))
+FRAME = replace(DECIDED, batch=BatchId.numbered_by(Numbering.FOREACH, "s", 0))
 INLINED = replace(DECIDED, prepared=(), inlined_topics=("t",))
 LETTERS = replace(INLINED, inlined_topics=("other",), dead_letter_topic="t")
 
@@ -47,6 +48,11 @@ EMPTY, ONGOING = TransactionStatus.EMPTY, TransactionStatus.ONGOING
 def state(transaction: Transaction, status: TransactionStatus, epochs: int = 0) -> TransactionState:
     now = replace(transaction, epoch=transaction.epoch + epochs)
     return TransactionState(now, status, -1, 60_000)
+
+
+def writing(partition: int) -> TransactionState:
+    """The driver's id with an open transaction that has rows in one partition."""
+    return replace(state(DRIVER, ONGOING), partitions=(("t", partition), ("log", 0)))
 
 
 def hanging(now: TransactionState, transaction: Transaction = TASK) -> Hanging:
@@ -70,7 +76,11 @@ def records(*decisions: Decision | None, settled: bool = False) -> list[LogRecor
         (COMMIT, 2, [], False),
         (ABORT, 0, [], False),
         (ABORT, 0, records(DECIDED), False),
+        (ABORT, 1, [], False),
         (ABORT, 1, records(DECIDED), False),
+        (ABORT, 1, records(DECIDED, settled=True), True),
+        (ABORT, 1, records(DECIDED, NEXT), True),
+        (ABORT, 1, records(FRAME, replace(NEXT, batch=replace(FRAME.batch, batch=1))), None),
         (EMPTY, 2, [], False),
         (EMPTY, 2, records(DECIDED), None),
         (EMPTY, 2, records(DECIDED, settled=True), True),
@@ -94,8 +104,11 @@ def test_the_coordinator_and_the_log_tell_how_a_tasks_transaction_has_ended(
     [
         (state(DRIVER, COMMIT), records(INLINED), True),
         (state(DRIVER, TransactionStatus.PREPARE_COMMIT), [], True),
-        (state(DRIVER, ONGOING), records(INLINED), False),
-        (state(DRIVER, ABORT, 1), records(INLINED), False),
+        (writing(0), records(INLINED), False),
+        (writing(1), records(INLINED), None),
+        (writing(1), records(DECIDED), False),
+        (state(DRIVER, ABORT, 1), records(INLINED), None),
+        (state(DRIVER, ABORT, 1), records(DECIDED), False),
         (state(DRIVER, ABORT), records(INLINED), None),
         (state(DRIVER, COMMIT, 2), records(INLINED), None),
         (state(DRIVER, COMMIT, 2), records(DECIDED), False),

@@ -151,19 +151,19 @@ class Coordinator:
         return [i for i, k in self._ids.items() if k.status is committed and i.startswith(prefix)]
 
     def describe(self, transactional_id: str) -> TransactionState:
-        ending = self.is_ending(transactional_id)
+        self.is_ending(transactional_id)
         known = self._ids.get(transactional_id)
         if known is None:
             missing = Transaction(transactional_id, -1, -1)
             return TransactionState(missing, TransactionStatus.MISSING, -1, -1)
+        waiting = known.ending.unmarked if known.ending else []
+        logs = known.txn.logs if known.txn else waiting
         return TransactionState(
             Transaction(transactional_id, known.producer_id, known.epoch),
             known.status,
             known.started_ms if known.txn else -1,
             known.timeout_ms,
-            tuple((log.topic, log.partition) for log in known.ending.unmarked)
-            if ending and known.ending
-            else (),
+            tuple(dict.fromkeys((log.topic, log.partition) for log in logs)),
         )
 
     def pending(self, group: str) -> bool:

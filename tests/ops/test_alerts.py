@@ -78,6 +78,8 @@ HIDDEN = Unreadable(NAMES.query, Position("log", 3, 9), "format 2")
         (status(Outcome.LOST, Driver.GONE), [AlertKind.LOST]),
         (status(Outcome.IN_DOUBT), [AlertKind.IN_DOUBT]),
         (status(Outcome.UNKNOWN), []),
+        (status(Outcome.UNKNOWN, Driver.GONE), [AlertKind.UNSEEN]),
+        (status(Outcome.UNKNOWN, age_ms=LONG_MS), [AlertKind.UNSEEN]),
         (status(Outcome.ACCEPTED), []),
         (status(hidden=HIDDEN), [AlertKind.HIDDEN]),
         (

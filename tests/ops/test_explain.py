@@ -71,6 +71,7 @@ def history(
 WHOLE = history((1, None), (2, decision(0)), (3, decision(1)), (4, decision(3)), (5, decision(3)))
 DROPPED = history((1, None), (2, decision(1)), (3, None), (4, decision(3)))
 COMPACTED = history((40, decision(7)))
+FORGOTTEN = OtherStream(BatchId("s", 7), dropped=True)
 TWO_STREAMS = history((9, decision(2, "new")), other_streams=(OtherStream(BatchId("old", 40)),))
 
 
@@ -92,6 +93,8 @@ TWO_STREAMS = history((9, decision(2, "new")), other_streams=(OtherStream(BatchI
         # A gap in the numbers: what was written there is gone.
         (history((1, None), (2, decision(1)), (4, decision(3))), 2, None, Known.GONE, None),
         (DROPPED, 2, None, Known.GONE, None),
+        (DROPPED, 1, None, Known.DROPPED, 2),
+        (history((3, None), other_streams=(FORGOTTEN,)), 7, None, Known.DROPPED, None),
     ],
 )
 def test_what_the_log_says_of_a_batch(
@@ -186,6 +189,20 @@ def test_what_was_lost_and_written_again_shows_both_and_tasks_without_rows() -> 
         (1, Fate.REWRITTEN),
         (2, Fate.NO_ROWS),
     ]
+
+
+def test_what_an_operator_has_dropped_is_not_said_to_be_written_again() -> None:
+    """It may have been visible."""
+    log = history((2, decision(7, "s", 1, 2)), (3, None), (4, decision(7, "s", 8, 9)))
+    case = find_batch(log, 7)
+    assert (case.known, case.dropped, case.replaced) == (Known.LATEST, True, ())
+    assert not find_batch(log, 8).dropped
+
+
+def test_what_an_operator_has_accepted_is_not_said_to_be_visible() -> None:
+    kept = OtherStream(BatchId("old", 40), accepted=True)
+    case = find_batch(history((9, decision(2, "new")), other_streams=(kept,)), 40, "old")
+    assert (case.known, case.accepted) == (Known.GONE, True)
 
 
 def test_undecided_tasks_are_those_of_the_next_slot() -> None:

@@ -258,12 +258,36 @@ def test_a_choice_about_a_stream_is_refused_where_it_says_nothing(
     assert log(world) == before
 
 
-def test_what_is_decided_is_committed_before_it_is_dropped(world: World, ops: Operator) -> None:
+@pytest.mark.parametrize("choice", [Choice.ACCEPT, Choice.FORGET])
+def test_what_is_decided_is_committed_before_it_is_accepted_or_dropped(
+    world: World, ops: Operator, choice: Choice
+) -> None:
     decide_and_die(world)
     assert [a.outcome for a in ops.looks().transactions] == [Outcome.OPEN] * 2
-    ops.chooses(Choice.FORGET)
+    ops.chooses(choice)
     assert world.visible() == [b"a", b"b"]
     assert open_ids(world) == []
+
+
+@pytest.mark.parametrize("choice", [Choice.ACCEPT, Choice.FORGET])
+def test_what_is_decided_and_not_seen_is_neither_accepted_nor_dropped(
+    world: World, ops: Operator, choice: Choice
+) -> None:
+    """The ids are later attempts' now, and an open transaction hides the witnesses."""
+    decide_and_die(world)
+    seen, before = ops.looks(), log(world)
+    for partition in range(2):
+        late_attempt(world, 0, partition)
+    unknown = tuple(
+        replace(each, evidence=replace(each.evidence, state=None)) for each in seen.transactions
+    )
+    seen = replace(seen, transactions=unknown)
+    report = make_report(world.options.names, seen)
+    assert not report.ok
+    assert "--accept" not in "".join(report.notes)
+    with pytest.raises(RefusedChoice):
+        ops.chooses(choice, seen=seen)
+    assert log(world) == before
 
 
 def test_forget_starts_a_new_log_where_the_old_one_is_gone(world: World, ops: Operator) -> None:

@@ -9,9 +9,10 @@ import pytest
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.errors import OperatorNeededError
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.protocol.rules import check_unmoved
 from tests.fakes.kafka import FakeKafka
-from tests.protocol.driver import Driver
-from tests.protocol.world import World
+from tests.protocol.driver import FRAMES, Driver, Job
+from tests.protocol.world import TOPIC, World, latest, log
 
 
 def moved(world: World) -> World:
@@ -72,3 +73,35 @@ def test_a_copy_that_writes_to_another_topic_is_another_query(world: World) -> N
     copy.cluster.create_topic("other", 1)
     Driver(copy).run(0, [b"a"])
     assert [entry.value for entry in world.cluster.read_committed("other")] == [b"a"]
+
+
+def test_a_frame_that_an_earlier_run_has_decided_is_not_written_under_another_identity(
+    world: World,
+) -> None:
+    """Its writes were given an eos.id of their own in the middle of a batch."""
+    Job(world).run(FRAMES(5), [b"a"], spark_run="one")
+    with pytest.raises(OperatorNeededError) as stop:
+        Job(moved(world)).run(FRAMES(5), [b"a"], spark_run="two")
+    assert stop.value.data["query"] == world.options.names.query
+    assert world.visible() == [b"a"]
+
+
+@pytest.mark.parametrize(("rows", "spark_run"), [(b"a", "one"), (b"b", "two")])
+def test_a_run_may_write_frames_of_one_batch_under_several_identities(
+    world: World, rows: bytes, spark_run: str
+) -> None:
+    Job(world).run(FRAMES(5), [b"a"], spark_run="one")
+    Job(moved(world)).run(FRAMES(5), [rows], spark_run=spark_run)
+    assert world.visible() == sorted([b"a", rows])
+
+
+def test_all_topics_of_the_rows_are_compared_not_only_those_of_witnesses(world: World) -> None:
+    """Which topic the witness of a task is in is chance."""
+    Driver(world).run(0, [b"a"])
+    known = [(world.options.names, log(world)[-1])]
+    again = replace(latest(world), prepared=())
+    assert again.topics == []
+    names = moved(world).options.names
+    check_unmoved(names, "log", again, {"other"}, known)
+    with pytest.raises(OperatorNeededError):
+        check_unmoved(names, "log", again, {"other", TOPIC}, known)

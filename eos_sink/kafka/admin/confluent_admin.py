@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError
 
-from eos_sink.errors import ClusterError, EosSinkError
+from eos_sink.errors import ClusterError, EosSinkError, OutcomeUnknownError
 from eos_sink.kafka import admin_requests
 from eos_sink.kafka.admin_interface import (
     BlockingTransaction,
@@ -115,14 +115,20 @@ class ConfluentAdmin:
     ) -> Mapping[int, BlockingTransaction]:
         from eos_sink.kafka.hanging import find_open
 
-        control, producers, names = self._clients.control(), dict[int, int](), dict[int, str]()
+        control, names = self._clients.control(), dict[int, str]()
+        opened, unheard = find_open(control.wire, [topic], deadline)
+        silent = sorted(f"{name}[{number}]" for name, number in unheard if number in stable)
+        if silent:
+            raise OutcomeUnknownError(
+                f"No broker has told which transactions are open in {', '.join(silent)}.",
+                remedy="Look again when these partitions have leaders that answer.",
+            )
+        producers = {
+            each.place[1]: each.producer_id
+            for each in sorted(opened)
+            if each.start == stable.get(each.place[1])
+        }
         with suppress(EosSinkError):
-            opened, _ = find_open(control.wire, [topic], deadline)
-            producers = {
-                each.place[1]: each.producer_id
-                for each in sorted(opened)
-                if each.start == stable.get(each.place[1])
-            }
             names = control.name_producers(producers.values(), deadline) if producers else {}
         return {n: BlockingTransaction(each, names.get(each)) for n, each in producers.items()}
 
