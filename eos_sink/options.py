@@ -124,8 +124,9 @@ OPTIONS = (
     Option(
         "eos.log.replication.factor",
         "3",
-        "Replication factor of the decision log if the sink creates it, but at most the number of "
-        "brokers.",
+        "Replication factor of the decision log if the sink creates it. If Kafka refuses it, since "
+        "there are too few brokers, the log gets as many copies as there are live "
+        "brokers, and the driver's log a warning.",
     ),
     Option(
         "eos.transaction.timeout.ms",

@@ -10,10 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import LOGGER
 from eos_sink.kafka.wire import Wire
 from eos_sink.protocol.values import Place, Transaction
+
+# A coordinator that does not answer takes all of a step's time, and without a look afterwards none
+# of the transactions of the other coordinators counts as ended. The first broker that is asked may
+# be the one that is silent.
+_LOOK_S, _ANSWER_S = 3.0, 1.0
 
 
 class Leaders:
@@ -58,7 +64,12 @@ class Leaders:
         have: Kafka may have forgotten to end them there."""
         known = {each: self._places.get(each, frozenset()) for each in ended}
         places = frozenset[Place]().union(*known.values())
-        without = self.find_places(places, deadline)
+        look = Deadline(max(deadline.left, _LOOK_S))
+        without = retry_until(
+            look,
+            lambda: self.find_places(places, look.within(_ANSWER_S)),
+            lambda answer: answer is not None,
+        )
         if without is None:
             # No broker says that they have kept their leaders.
             without = places

@@ -126,24 +126,48 @@ class LogTopic:
         what = f"The decision log {self._name} does not exist and could not be created"
         needs = [self._clients.permissions.log_create]
         wire = self._clients.control().wire
-        brokers = list_brokers(wire, deadline)
-        replication = min(self._clients.config.log_replication, len(brokers))
-        in_sync = 2 if replication > 2 else 1
-        wanted = {**LOG_CONFIGURATION, "min.insync.replicas": str(in_sync)}
+        wanted = copies = self._clients.config.log_replication
+        policy_alone = False
 
-        def create(settings: dict[str, str]) -> KafkaError | None:
-            return create_topic(wire, self._name, LOG_PARTITIONS, replication, settings, deadline)
+        def create() -> KafkaError | None:
+            settings = {_POLICY: LOG_CONFIGURATION[_POLICY]}
+            if not policy_alone:
+                in_sync = 2 if copies > 2 else 1
+                settings = {**LOG_CONFIGURATION, "min.insync.replicas": str(in_sync)}
+            return create_topic(wire, self._name, LOG_PARTITIONS, copies, settings, deadline)
 
-        error = create(wanted)
-        if error is not None and error.code() in _SETTING_REFUSED:
-            # Managed clusters let users choose only some settings, within narrower limits.
-            LOGGER.warning(
-                "The decision log %s is created with %s alone, since the cluster refuses other "
-                "settings (%s). eos-sink doctor says what that costs.",
-                self._name,
-                _POLICY,
-                error.str(),
-            )
-            error = create({_POLICY: wanted[_POLICY]})
-        if error is not None and error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
-            raise convert_error(error, what, needs)
+        # Kafka checks some settings before it places the copies, and a policy after that.
+        while (error := create()) is not None:
+            if error.code() in _SETTING_REFUSED and not policy_alone:
+                # Managed clusters let users choose only some settings, within narrower limits.
+                LOGGER.warning(
+                    "The decision log %s is created with %s alone, since the cluster refuses other "
+                    "settings (%s). eos-sink doctor says what that costs.",
+                    self._name,
+                    _POLICY,
+                    error.str(),
+                )
+                policy_alone = True
+            elif (
+                error.code() == KafkaError.INVALID_REPLICATION_FACTOR
+                # Asked for only now: Kafka may give copies to brokers that are down.
+                and (brokers := len(list_brokers(wire, deadline))) < copies
+            ):
+                copies = brokers
+                LOGGER.warning(
+                    "The decision log %s is created with replication factor %d instead of %d, "
+                    "since Kafka refuses that (%s). Decisions are lost if no broker with a copy is "
+                    "left. When there are enough brokers, raise it with "
+                    "kafka-reassign-partitions.sh; eos-sink doctor then says what else to set. On "
+                    "a cluster that has fewer brokers on purpose, set eos.log.replication.factor "
+                    "to %d.",
+                    self._name,
+                    copies,
+                    wanted,
+                    error.str(),
+                    copies,
+                )
+            elif error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return
+            else:
+                raise convert_error(error, what, needs)

@@ -35,7 +35,7 @@ def find_visibility(
         ClusterError: a permission is missing, or a record cannot be decoded.
     """
     wanted, seen = set(witnesses), dict[Position, Visibility]()
-    learning = deadline.within(_LEARNS_S)
+    learning = dict[Position | Place, Deadline]()
 
     def look() -> bool:
         # One of each partition at a time; the others follow in their order.
@@ -47,9 +47,18 @@ def find_visibility(
         places = {place: witness.offset for place, witness in first.items()}
         known = len(seen)
         for place, answer in wire.run(ask, wire, places, deadline.within(_ANSWERS_S)).items():
-            found = _judge(clients, first[place], answer, learning)
+            witness = first[place]
+            subject = _get_unlearned(witness, answer)
+            learning_of: set[Position | Place] = {place, witness}
+            for other in learning_of - {subject}:
+                learning.pop(other, None)
+            # Time to learn begins with the first such answer, and has to be had in full.
+            learned = (
+                subject is not None and learning.setdefault(subject, Deadline(_LEARNS_S)).passed
+            )
+            found = _judge(clients, witness, answer, learned=learned)
             if found is not None:
-                seen[first[place]] = found
+                seen[witness] = found
         return len(seen) > known
 
     while len(seen) < len(wanted) and retry_until(deadline, look, bool):
@@ -57,8 +66,16 @@ def find_visibility(
     return seen
 
 
+def _get_unlearned(witness: Position, answer: Fetched | KafkaError) -> Position | Place | None:
+    """What the broker may have to learn of: the partition, which is the same for all its witnesses,
+    or the records at this one. None: neither."""
+    if isinstance(answer, KafkaError):
+        return (witness.topic, witness.partition) if is_missing(answer) else None
+    return witness if answer.stable > witness.offset and not answer.batches else None
+
+
 def _judge(
-    clients: SharedClients, witness: Position, answer: Fetched | KafkaError, learning: Deadline
+    clients: SharedClients, witness: Position, answer: Fetched | KafkaError, *, learned: bool
 ) -> Visibility | None:
     """None: ask again."""
     if isinstance(answer, KafkaError):
@@ -66,12 +83,12 @@ def _judge(
         if meaning in (Meaning.DENIED, Meaning.LOGIN_REFUSED):
             needed = clients.permissions.witness(witness.topic)
             raise convert_error(answer, f"{witness} is unreadable", [needed])
-        gone = meaning is Meaning.OUT_OF_RANGE or (is_missing(answer) and learning.passed)
+        gone = meaning is Meaning.OUT_OF_RANGE or learned
         return Visibility.UNREADABLE if gone else None
     if answer.stable <= witness.offset:
         return None
     if not answer.batches:
-        return Visibility.UNREADABLE if learning.passed else None
+        return Visibility.UNREADABLE if learned else None
     first = answer.batches[0]
     if first.is_control_batch or all(row.offset != witness.offset for row in read_records(first)):
         return Visibility.UNREADABLE

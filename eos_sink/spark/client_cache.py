@@ -97,9 +97,12 @@ class ClientCache(Generic[T]):
     def _close_idle(self, current: _Entry[T]) -> None:
         for entry in list(self._entries.values()):
             if entry is not current and entry.lock.acquire(blocking=False):
-                if self._clock() - entry.used_s >= _IDLE_S:
-                    entry.close()
-                entry.lock.release()
+                # Ctrl-C may interrupt the close.
+                try:
+                    if self._clock() - entry.used_s >= _IDLE_S:
+                        entry.close()
+                finally:
+                    entry.lock.release()
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from eos_sink.errors import OutcomeUnknownError
+from eos_sink.kafka import leaders as leaders_module
 from eos_sink.kafka import transaction_control
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.leaders import Leaders
@@ -20,18 +21,21 @@ ONE, TWO, OTHER = (Transaction(name, number, 0) for number, name in enumerate("a
 
 
 class Metadata:
-    """Stands for the wire: the leader of each partition of each topic; None: no broker answers."""
+    """Stands for the wire: the leader of each partition of each topic; None: no broker answers.
+    The next `silent` requests get no answer, nor does one without any time left."""
 
     def __init__(self, leaders: dict[str, list[int]] | None) -> None:
         self.leaders = leaders
+        self.silent = 0
         self.asked: list[set[str]] = []
 
     def run(self, step: Any, *given: Any) -> Any:
         return step(*given)
 
-    def fetch_leaders(self, topics: Iterable[str], _: Deadline) -> Any:
+    def fetch_leaders(self, topics: Iterable[str], deadline: Deadline) -> Any:
         self.asked.append(set(topics))
-        if self.leaders is None:
+        self.silent -= 1
+        if self.leaders is None or self.silent >= 0 or deadline.passed:
             return None
         return {
             (topic, number): leader
@@ -78,6 +82,29 @@ def test_a_transaction_that_was_not_described_is_not_asked_about() -> None:
     assert wire.asked == []
 
 
+def end_both(
+    monkeypatch: pytest.MonkeyPatch,
+    wire: Metadata,
+    seconds: float,
+    leaders: dict[str, list[int]] | None,
+    silent: int = 0,
+) -> dict[Transaction, EndOutcome]:
+    """End `ONE` and `TWO` within five seconds, of which the coordinators take some: then brokers
+    name these leaders."""
+    now = [0.0]
+    control = object.__new__(KafkaPythonControl)
+    control._leaders = leaders_on(wire)
+
+    def end(by_id: dict[str, Transaction], *_: object) -> dict[str, EndOutcome]:
+        now[0] += seconds
+        wire.leaders, wire.silent = leaders, silent
+        return dict.fromkeys(by_id, EndOutcome.DONE)
+
+    monkeypatch.setattr(control, "_end", end)
+    monkeypatch.setattr(f"{transaction_control.__name__}.time.monotonic", lambda: now[0])
+    return control.end([ONE, TWO], True, Deadline(5, lambda: now[0]))
+
+
 @pytest.mark.parametrize(
     ("seconds", "leaders", "said", "certain"),
     [
@@ -96,21 +123,24 @@ def test_a_transaction_whose_leader_goes_while_it_is_ended_is_not_taken_for_ende
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Its marker may be lost. Usually an end takes milliseconds, and nothing more is asked."""
-    wire, now = Metadata({"t": [1, 2], "u": [2]}), [0.0]
-    control = object.__new__(KafkaPythonControl)
-    control._leaders = leaders_on(wire)
-
-    def end(by_id: dict[str, Transaction], *_: object) -> dict[str, EndOutcome]:
-        now[0] += seconds
-        wire.leaders = leaders
-        return dict.fromkeys(by_id, EndOutcome.DONE)
-
-    monkeypatch.setattr(control, "_end", end)
-    monkeypatch.setattr(f"{transaction_control.__name__}.time.monotonic", lambda: now[0])
-    ended = control.end([ONE, TWO], True, Deadline(60, lambda: now[0]))
+    if leaders is None:
+        monkeypatch.setattr(leaders_module, "_LOOK_S", 0.05)
+    wire = Metadata({"t": [1, 2], "u": [2]})
+    ended = end_both(monkeypatch, wire, seconds, leaders)
     assert ended == dict.fromkeys(certain, EndOutcome.DONE)
     assert [record.getMessage().split(":")[0] for record in caplog.records] == said
-    assert len(wire.asked) == 1 + len(said)
+    assert (len(wire.asked) > 1) == bool(said)
+
+
+@pytest.mark.parametrize("silent", [0, 2])
+def test_transactions_count_as_ended_after_another_coordinator_has_taken_all_the_time(
+    silent: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Their partitions have kept their leaders, which a broker says soon after the deadline."""
+    leaders = {"t": [1, 2], "u": [2]}
+    ended = end_both(monkeypatch, Metadata(leaders), 5.0, leaders, silent)
+    assert ended == dict.fromkeys([ONE, TWO], EndOutcome.DONE)
+    assert caplog.records == []
 
 
 def test_a_transaction_is_not_ended_before_its_coordinator_says_where_it_has_written(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,14 +33,20 @@ def look(
     """What is found with these answers, of which the last one comes again and again."""
     left = list(answers)
 
-    def run(*_: Any) -> dict[tuple[str, int], Fetched | KafkaError]:
-        return {("t", 0): left.pop(0) if len(left) > 1 else left[0]}
+    def take() -> Fetched | KafkaError:
+        return left.pop(0) if len(left) > 1 else left[0]
 
+    return look_at([witness], take, Deadline(seconds)).get(witness)
+
+
+def look_at(
+    witnesses: list[Position], take: Callable[[], Fetched | KafkaError], deadline: Deadline
+) -> Mapping[Position, Visibility]:
     clients: Any = SimpleNamespace(
-        control=lambda: SimpleNamespace(wire=SimpleNamespace(run=run)),
+        control=lambda: SimpleNamespace(wire=SimpleNamespace(run=lambda *_: {("t", 0): take()})),
         permissions=SimpleNamespace(witness=lambda topic: Acl("Read", Resource.TOPIC, topic)),
     )
-    return find_visibility(clients, [witness], Deadline(seconds)).get(witness)
+    return find_visibility(clients, witnesses, deadline)
 
 
 def test_a_committed_record_is_there() -> None:
@@ -78,6 +84,62 @@ def test_a_broker_may_have_to_learn_before_a_record_is_called_gone(
     assert look(first, answer(batch_bytes(5, b"a")), seconds=5) is Visibility.COMMITTED
     monkeypatch.setattr(module, "_LEARNS_S", 0.0)
     assert look(first, seconds=5) is Visibility.UNREADABLE
+
+
+EMPTY, UNKNOWN = answer(), KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+OPEN, MOVED = answer(stable=5), KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)
+LATER = Position("t", 0, 9)
+
+
+def look_slowly(
+    monkeypatch: pytest.MonkeyPatch, *answers: Fetched | KafkaError, seconds: float = 60
+) -> tuple[Visibility | None, Visibility | None]:
+    """What is found of two witnesses of one partition. Each answer takes two seconds, and five are
+    the time to learn."""
+    now, one_by_one = [0.0], iter(answers)
+
+    def take() -> Fetched | KafkaError:
+        now[0] += 2
+        return next(one_by_one)
+
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    monkeypatch.setattr(module, "Deadline", lambda given: Deadline(given, lambda: now[0]))
+    seen = look_at([AT, LATER], take, Deadline(seconds, lambda: now[0]))
+    assert next(one_by_one, None) is None
+    return seen.get(AT), seen.get(LATER)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        [OPEN] * 5 + [EMPTY],
+        [EMPTY, EMPTY, OPEN, EMPTY, EMPTY],
+        [EMPTY, EMPTY, MOVED, EMPTY, EMPTY],
+        [UNKNOWN, UNKNOWN, MOVED, UNKNOWN, UNKNOWN],
+        [UNKNOWN, UNKNOWN, EMPTY, EMPTY, EMPTY],
+    ],
+    ids=["after a wait", "open", "moved", "unknown again", "known, then empty"],
+)
+def test_the_time_to_learn_begins_with_the_first_answer_that_says_nothing(
+    before: list[Fetched | KafkaError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = answer(batch_bytes(5, b"a")), answer(batch_bytes(9, b"b"))
+    assert look_slowly(monkeypatch, *before, *there) == (Visibility.COMMITTED,) * 2
+
+
+def test_each_witness_has_its_time_to_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = look_slowly(monkeypatch, *[EMPTY] * 4, EMPTY, answer(batch_bytes(9, b"b")))
+    assert found == (Visibility.UNREADABLE, Visibility.COMMITTED)
+
+
+def test_a_partition_that_is_unknown_is_so_for_all_its_witnesses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert look_slowly(monkeypatch, *[UNKNOWN] * 5) == (Visibility.UNREADABLE,) * 2
+
+
+def test_too_little_time_to_learn_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert look_slowly(monkeypatch, EMPTY, EMPTY, seconds=4) == (None, None)
 
 
 def test_an_answer_that_may_change_is_asked_for_again() -> None:

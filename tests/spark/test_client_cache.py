@@ -18,7 +18,7 @@ from tests.fakes.clock import FakeClock
 class Value:
     options: SinkOptions
     closed: int = 0
-    error: Exception | None = None
+    error: BaseException | None = None
 
     def close(self) -> None:
         self.closed += 1
@@ -141,3 +141,16 @@ def test_a_batch_does_not_fail_because_something_else_could_not_be_closed(world:
     world.get(query="idle").error = OSError("no")
     world.clock.advance(600)
     assert world.get().closed == 0
+
+
+def test_a_query_does_not_wait_because_the_close_of_its_clients_was_interrupted(
+    world: World,
+) -> None:
+    world.get(query="idle").error = KeyboardInterrupt()
+    world.clock.advance(600)
+    with pytest.raises(KeyboardInterrupt):
+        world.get()
+    next_write = threading.Thread(target=lambda: world.get(query="idle"), daemon=True)
+    next_write.start()
+    next_write.join(5)
+    assert not next_write.is_alive()

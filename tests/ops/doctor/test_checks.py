@@ -613,6 +613,12 @@ def test_a_missing_log_is_created_by_the_first_start() -> None:
     assert "the first start creates it with 8 partitions and 3 copies" in found[Level.OK][0].what
 
 
+def test_a_missing_log_may_get_copies_on_brokers_that_are_down() -> None:
+    seen = facts(topics={LOG: None}, log=None)
+    found = of(Check.LOG, findings(replace(seen, brokers=seen.brokers[:2])))
+    assert "8 partitions and at least 2 copies" in found[Level.OK][0].what
+
+
 def test_an_empty_cluster_has_no_conflicts() -> None:
     nothing = facts(
         topics={TRANSACTIONS: None, "__consumer_offsets": None, LOG: None},
