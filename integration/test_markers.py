@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -12,6 +13,7 @@ import pytest
 from confluent_kafka import Producer
 
 from eos_sink.decision_log import DecisionRegister
+from eos_sink.decision_log.driver_id import describe_driver
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import (
@@ -313,6 +315,46 @@ def test_rows_of_an_earlier_batch_are_not_aborted_because_the_latest_one_has_non
         with pytest.raises(OperatorNeededError) as stop:
             batches.planner.plan()
         assert stop.value.data["topic"] == batches.topic
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["committed", "timed out"])
+def test_a_record_whose_marker_was_dropped_keeps_no_start_from_reading_the_log(
+    make: Callable[..., Batches], brokers: KafkaCluster, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = unique("log")
+    brokers.create_topic(log, partitions=8, replication=1, config={"cleanup.policy": "compact"})
+    batches = make(**{"eos.log.topic": log, "eos.inline.bytes": "2000"})
+    home = brokers.node(
+        brokers.leader_of(log, batches.register.connect(Deadline(LONG_S)).home.partition)
+    )
+    commit = ConfluentProducer.commit
+
+    def without_leader(producer: ConfluentProducer, deadline: Deadline) -> None:
+        home.stop()
+        if how == "committed":
+            commit(producer, deadline)
+        else:
+            raise KeyboardInterrupt
+
+    reports = batches.write(partition=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(ConfluentProducer, "commit", without_leader)
+        patched.setattr(ConfluentProducer, "abort", lambda *_: None)
+        with contextlib.suppress(KeyboardInterrupt):
+            batches.committer.commit(reports)
+    names = batches.options.names
+    ended = TransactionStatus.COMPLETE_COMMIT, TransactionStatus.COMPLETE_ABORT
+    wait_until(
+        lambda: describe_driver(batches.kafka, names, Deadline(LONG_S)).status in ended,
+        Deadline(LONG_S),
+        "the driver's transaction has ended",
+    )
+    home.restart()
+    batches.restart()
+    batches.planner.plan()
+    is_decided = batches.register.read(Deadline(LONG_S)).decision is not None
+    assert is_decided == (how == "committed")
 
 
 @pytest.mark.long

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from eos_sink.errors import FailureKind
+from eos_sink.errors import FailureKind, OutcomeUnknownError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
@@ -19,6 +19,7 @@ from eos_sink.protocol.values import (
     COMMITTED,
     Hanging,
     Place,
+    Position,
     ProduceFailed,
     Transaction,
     TransactionState,
@@ -27,6 +28,10 @@ from eos_sink.protocol.values import (
 from eos_sink.sink_options import SinkOptions
 
 _LOGGER = logging.getLogger("eos_sink.driver")
+_ENDED = (
+    "%s was %s, and Kafka forgot it there because the partition had no leader (KAFKA-20734). It is "
+    "ended there now."
+)
 
 ReadRecords = Callable[[Deadline], Sequence[Entry]]
 
@@ -80,12 +85,7 @@ def end_hanging(  # noqa: PLR0913
             is_repeated = last is not None and last is decisions[-1]
             raise outcome_unknown(names, kafka.log_topic, each, last, is_repeated=is_repeated)
         if control.end_hanging(each, commit, deadline):
-            _LOGGER.warning(
-                "%s was %s, and Kafka forgot it there because the partition had no leader "
-                "(KAFKA-20734). It is ended there now.",
-                each,
-                "committed" if commit else "aborted",
-            )
+            _LOGGER.warning(_ENDED, each, "committed" if commit else "aborted")
         else:
             unknown |= {(each.topic, each.partition)}
     if unknown:
@@ -126,6 +126,48 @@ def end_hanging_of(  # noqa: PLR0913, PLR0917
             FailureKind.DELIVERY_FAILED,
             topic,
         )
+
+
+def end_in_log(kafka: Kafka, names: QueryNames, home: Position, deadline: Deadline) -> None:
+    """End the driver's last transaction in the decision log if Kafka has forgotten to, since no one
+    can read past it there. Before the driver's id is initialised, which takes its state away, and
+    ends what is open: so wait for the partition's leader.
+
+    Args:
+        home: in the query's partition of the log.
+
+    Raises:
+        OutcomeUnknownError: the partition has no leader, or there was no answer.
+        ClusterError: a permission is missing.
+    """
+    from eos_sink.kafka.calls import retry_until
+
+    control = kafka.control()
+    look = retry_until(
+        deadline,
+        lambda: control.find_hanging([home.topic], [names.driver], "", deadline),
+        lambda look: (home.topic, home.partition) not in look.unknown,
+    )
+    if (home.topic, home.partition) in look.unknown:
+        raise OutcomeUnknownError(
+            f"Partition {home.partition} of the decision log {home.topic} has no leader that "
+            "answers.",
+            remedy="Start its brokers, then start the query again.",
+        )
+    for each in look.hanging:
+        ended = each.state.transaction
+        if ended == each.transaction and each.state.status in COMMITTED:
+            commit = True
+        # Nothing has written there since, so it was this one that was aborted.
+        elif each.state.status is TransactionStatus.COMPLETE_ABORT and ended in (
+            each.transaction,
+            _next_epoch(each.transaction),
+        ):
+            commit = False
+        else:
+            continue
+        if control.end_hanging(each, commit, deadline):
+            _LOGGER.warning(_ENDED, each, "committed" if commit else "aborted")
 
 
 def was_committed(

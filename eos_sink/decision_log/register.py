@@ -273,8 +273,8 @@ class DecisionRegister:
         left: TransactionState | None = None
         while True:
             try:
-                if tried and rows:
-                    left = self._left_open(left, deadline)
+                if tried:
+                    left = self._left_open(rows, left, deadline)
                 entry = self._current(token, deadline)
                 if entry.record.writer == writer:
                     return entry
@@ -338,13 +338,19 @@ class DecisionRegister:
             raise
 
     def _left_open(
-        self, before: TransactionState | None, deadline: Deadline
+        self, rows: Sequence[Rows], before: TransactionState | None, deadline: Deadline
     ) -> TransactionState | None:
-        """The state of the driver's id with the latest attempt's transaction, which opening aborts.
+        """The state of the driver's id with the latest attempt's transaction, which opening aborts;
+        None without rows. First, the log is made readable.
 
         Args:
             before: the state that was found before. An attempt that only opened has none.
         """
+        from eos_sink.decision_log.end_hanging import end_in_log
+
+        end_in_log(self._kafka, self._names, self.connect(deadline).home, deadline)
+        if not rows:
+            return None
         state = describe_driver(self._kafka, self._names, deadline)
         return before if before and state.status is TransactionStatus.EMPTY else state
 

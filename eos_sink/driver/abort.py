@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.decision_log.driver_id import describe_driver
+from eos_sink.decision_log.end_hanging import end_in_log
 from eos_sink.decision_log.register import check_forward
 from eos_sink.driver.settle import settle
 from eos_sink.errors import OutcomeUnknownError
@@ -44,7 +45,7 @@ def settle_without_id(
 ) -> TransactionState:
     """Settle what the log says is decided, if the driver's id cannot be initialised yet: that may
     wait for a partition without a leader, and readers of other partitions need not. A decided
-    transaction may be committed at any time, by anyone.
+    transaction may be committed at any time, by anyone. And make sure that the log can be read.
 
     Args:
         token: of a plan whose record has to be in the log.
@@ -54,7 +55,9 @@ def settle_without_id(
 
     Raises:
         UnfinishedError: as `settle`.
+        OutcomeUnknownError, ClusterError: as `end_in_log`.
     """
+    end_in_log(kafka, names, register.connect(deadline).home, deadline)
     driver = describe_driver(kafka, names, deadline)
     if driver.is_ending:
         settle(kafka, names, register.read(deadline, token).record, deadline, just_decided=False)
