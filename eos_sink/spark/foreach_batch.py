@@ -8,7 +8,7 @@ commit or abort. Planner and committer live in the user's own driver.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from eos_sink.driver.committer import Committer
@@ -164,7 +164,7 @@ def _write(
         writer = SingleWriter(sink, connect, plan, options.version)
         reports: list[TaskReport | None] = []
         try:
-            reports = _run_tasks(frame.select(*used), writer)
+            reports = _run_tasks(frame, used, writer)
             writer.commit_reports(clients.committer, reports)
         except BaseException:
             with log_errors_of_abort():
@@ -174,8 +174,14 @@ def _write(
             raise
 
 
-def _run_tasks(rows: DataFrame, writer: SingleWriter) -> list[TaskReport | None]:
-    """Write all partitions in one job; the frame is never computed twice."""
+def _run_tasks(
+    frame: DataFrame, columns: Sequence[str], writer: SingleWriter
+) -> list[TaskReport | None]:
+    """Write these columns of all partitions in one job; the frame is never computed twice."""
+    # In Spark a dot in a name means the field of a struct, and mapInArrow cannot quote it. So the
+    # columns have other names on their way to the tasks.
+    quoted = [name.replace("`", "``") for name in columns]
+    rows = frame.selectExpr(*(f"`{name}` AS c{i}" for i, name in enumerate(quoted)))
 
     def write_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -184,10 +190,19 @@ def _run_tasks(rows: DataFrame, writer: SingleWriter) -> list[TaskReport | None]
         report = pickle.dumps((task_context().partitionId(), writer.write_partition(batches)))
         yield pa.RecordBatch.from_pydict({"report": pa.array([report], pa.binary())})
 
+    def write_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        def rename(batch: pa.RecordBatch) -> pa.RecordBatch:
+            return pa.RecordBatch.from_arrays(batch.columns, names=columns)
+
+        # A generator would keep a batch while Spark reads the next one.
+        return write_partition(map(rename, batches))
+
     def write_nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return write_partition(batch.slice(0, 0) for batch in batches)
 
-    reported = rows.mapInArrow(write_partition, "report binary").rdd
+    reported = rows.mapInArrow(write_rows, "report binary").rdd
     if not reported.getNumPartitions():
         # As Spark's own writers have it: without a task there would be no report to commit. The
         # task is of another frame: where Spark knows that this one is empty, it has no partition

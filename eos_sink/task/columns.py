@@ -33,11 +33,12 @@ def to_rows(
     """
     names = batch.schema.names
 
-    def column(name: str | None) -> Any:
+    def column(name: str) -> Any:
         return batch.column(names.index(name)) if name in names else None
 
     key, headers, partition = column("key"), column("headers"), column("partition")
-    when = column(timestamp)
+    # KeyError if it is missing: the records would silently have another time.
+    when = None if timestamp is None else batch.column(timestamp)
     return Rows(
         value=to_bytes(column("value")),
         key=None if key is None else to_bytes(key),

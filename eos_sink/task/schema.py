@@ -65,7 +65,8 @@ def check_columns(
 
 def used_columns(names: Iterable[str], topic: str | None, timestamp: str | None) -> list[str]:
     """Those of a frame's columns that the sink reads; arguments as in `check_columns`."""
-    used = {*_ALLOWED, timestamp} - ({"topic"} if topic is not None else set())
+    # The column of timestamps may have any name, also that of a column that is not read.
+    used = {*_ALLOWED} - ({"topic"} if topic is not None else set()) | {timestamp}
     return [name for name in names if name in used]
 
 

@@ -32,7 +32,7 @@ class FailedJob:
     def getLocalProperty(self, _: str) -> None:  # noqa: N802 - Spark's name
         return None
 
-    def select(self, *_: str) -> FailedJob:
+    def selectExpr(self, *_: str) -> FailedJob:  # noqa: N802 - Spark's name
         return self
 
     def mapInArrow(self, write: WritePartition, _: str) -> FailedJob:  # noqa: N802 - Spark's name
@@ -90,6 +90,24 @@ def test_a_task_that_begins_after_its_job_has_failed_is_refused(
     with pytest.raises(SupersededError):
         next(frame.write(iter([pa.RecordBatch.from_pydict({"value": [b"late"]})])))
     assert open_ids(world) == []
+
+
+def test_a_name_with_a_dot_or_a_backtick_selects_the_column_and_not_a_field(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    selected: list[str] = []
+    row = pa.RecordBatch.from_pydict({"c0": [b"row"], "c1": pa.array([10**6], pa.timestamp("us"))})
+    frame: Any = Frame(row)
+
+    def select(*expressions: str) -> Any:
+        selected.extend(expressions)
+        return frame
+
+    monkeypatch.setattr(frame, "selectExpr", select)
+    frame.dtypes = (("value", "string"), ("a.`b", "timestamp"), ("a", "struct<`b:timestamp>"))
+    options = given_options(**{"eos.timestamp.column": "a.`b"})
+    foreach_batch.write_frame(frame, options, connect)
+    assert selected == ["`value` AS c0", "`a.``b` AS c1"]
 
 
 def test_a_frame_that_spark_knows_to_be_empty_is_compared_with_the_rows_of_its_version(

@@ -10,7 +10,7 @@ import pytest
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.rows import Row
 from eos_sink.task.columns import to_rows
-from eos_sink.task.schema import check_columns
+from eos_sink.task.schema import check_columns, used_columns
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -196,6 +196,22 @@ def test_times_are_milliseconds_the_rest_cut_off_and_null_is_now() -> None:
 def test_without_the_option_a_column_of_times_is_any_other_column() -> None:
     column = pa.array([SECOND], TIMES)
     assert read(value=pa.array(["a"]), timestamp=column)[0][5] is None
+
+
+def test_a_column_of_times_is_read_whatever_its_name() -> None:
+    assert used_columns(["value", "topic", "other"], "t", "topic") == ["value", "topic"]
+    data = batch(value=pa.array(["a"]), topic=pa.array([SECOND], TIMES))
+    assert [row[2:] for row in to_rows(data, "t", "topic")] == [("t", None, None, 1_000)]
+
+
+def test_without_the_option_a_column_topic_is_not_read() -> None:
+    assert used_columns(["value", "topic"], "t", None) == ["value"]
+    assert used_columns(["value", "topic"], None, None) == ["value", "topic"]
+
+
+def test_a_column_of_times_that_is_lost_on_the_way_is_an_error() -> None:
+    with pytest.raises(KeyError, match="when"):
+        to_rows(batch(value=pa.array(["a"])), "t", "when")
 
 
 @pytest.mark.parametrize("early", [999, 0, -SECOND])
