@@ -88,6 +88,21 @@ def test_a_frame_is_appended_and_a_version_of_it_once(
     assert Counter(query.seen().values()) == Counter(2 * rows + rows[:3])
 
 
+def test_without_pinned_threads_a_write_needs_a_version(
+    query: SparkQuery, applications: Applications, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process that plans does not see more of foreachBatch than here."""
+    monkeypatch.setenv("PYSPARK_PIN_THREAD", "false")
+    application = applications.another()
+    query.batch = True
+    query.add_batch()
+    assert "PYSPARK_PIN_THREAD" in query.program(application=application).stopped()
+    assert query.seen() == ()
+    query.options |= {"txnAppId": "load", "txnVersion": "0"}
+    query.program(application=application).finished()
+    query.assert_exactly_once()
+
+
 @BOTH_WAYS
 def test_a_frame_of_which_a_task_fails_leaves_nothing_visible_and_nothing_open(
     query: SparkQuery, spark: SparkSession, append: Append

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import os
 import uuid
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from eos_sink.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from eos_sink.sink_options import Version
 
 
 def is_classic(value: object) -> bool:
@@ -16,6 +21,25 @@ def pins_threads() -> bool:
     """True if a thread of Python has a thread of the JVM of its own, so that it sees the properties
     of the query that has called it; Spark's default."""
     return os.environ.get("PYSPARK_PIN_THREAD", "true").lower() == "true"
+
+
+def check_threads(version: Version | None) -> None:
+    """Check that a write would see the query whose `foreachBatch` makes it. If threads are not
+    pinned, nothing distinguishes it from a write outside of a query, which is refused too.
+
+    Args:
+        version: numbers the write, which then needs no query.
+
+    Raises:
+        ConfigurationError: it would be a write without a number, which a repeated batch repeats.
+    """
+    if version is None and not pins_threads():
+        raise ConfigurationError(
+            "PYSPARK_PIN_THREAD is not true, so a write inside foreachBatch does not see its query "
+            "and would write a repeated batch again.",
+            remedy="Unset it before Spark starts, or give the write txnAppId and txnVersion. "
+            "Nothing was written.",
+        )
 
 
 def read_settings(spark: Any) -> dict[str, str]:

@@ -85,6 +85,7 @@ class KafkaEosDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """Called once for each `df.write...save()`, when it runs."""
         from eos_sink.options import parse_batch_options
+        from eos_sink.spark.classic_session import check_threads
         from eos_sink.spark.remedies import Stage, add_batch_remedy
         from eos_sink.spark.writers import BatchWriter
 
@@ -96,6 +97,8 @@ class KafkaEosDataSource(DataSource):
                 "Kafka's own tools. Nothing was written or deleted.",
             )
         options = parse_batch_options(self._all_options())
+        # The JVM starts this process, so it has the environment of the user's driver.
+        check_threads(options.version)
         with add_batch_remedy(Stage.PLAN):
             plan = self._plan(schema, options.sink)
         connect, check = type(self).connect, self._check_settings()

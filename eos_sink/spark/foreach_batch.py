@@ -16,7 +16,7 @@ from eos_sink.driver.planner import Planner
 from eos_sink.errors import ConfigurationError
 from eos_sink.options import check_names, parse_batch_options
 from eos_sink.sink_options import BatchOptions, SinkOptions
-from eos_sink.spark.classic_session import is_classic, pins_threads, read_settings
+from eos_sink.spark.classic_session import check_threads, is_classic, read_settings
 from eos_sink.spark.client_cache import ClientCache, Connect, connect
 from eos_sink.spark.remedies import Stage, add_batch_remedy
 from eos_sink.spark.session_defaults import Defaults
@@ -94,13 +94,7 @@ def write_frame(frame: DataFrame, options: Mapping[str, str], connect: Connect =
     """See `eos_sink.write`."""
     spark = _classic_session(frame)
     parsed = _parse(spark, options)
-    if parsed.version is None and not pins_threads():
-        raise ConfigurationError(
-            "PYSPARK_PIN_THREAD is not true, so a write inside foreachBatch does not see its query "
-            "and would write a repeated batch again.",
-            remedy="Leave it at its default, true, or give the write txnAppId and txnVersion. "
-            f"{_UNWRITTEN}",
-        )
+    check_threads(parsed.version)
     properties = spark.sparkContext.getLocalProperty
     # Outside a query the job group is the user's.
     query = properties(QUERY)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 
-from eos_sink.errors import OperatorNeededError, SupersededError
+from eos_sink.errors import ConfigurationError, OperatorNeededError, SupersededError
 from eos_sink.spark import foreach_batch
 from eos_sink.spark.client_cache import ClientCache, Connect
 from tests.fakes.kafka import FakeKafka
@@ -90,6 +90,17 @@ def test_a_task_that_begins_after_its_job_has_failed_is_refused(
     with pytest.raises(SupersededError):
         next(frame.write(iter([pa.RecordBatch.from_pydict({"value": [b"late"]})])))
     assert open_ids(world) == []
+
+
+def test_without_pinned_threads_a_write_needs_a_version(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_PIN_THREAD", "false")
+    frame: Any = Frame(pa.RecordBatch.from_pydict({"value": [b"row"]}))
+    with pytest.raises(ConfigurationError, match="PYSPARK_PIN_THREAD"):
+        foreach_batch.write_frame(frame, given_options(), connect)
+    numbered = given_options(txnAppId="load", txnVersion="1")
+    foreach_batch.write_frame(frame, numbered, connect)
 
 
 def test_a_name_with_a_dot_or_a_backtick_selects_the_column_and_not_a_field(

@@ -109,6 +109,16 @@ def test_speculation_is_refused(world: World, write: Callable[..., Report], on: 
         write(writer(), **{"spark.speculation": on})
 
 
+def test_without_pinned_threads_a_write_needs_a_version(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_PIN_THREAD", "false")
+    with pytest.raises(ConfigurationError, match="PYSPARK_PIN_THREAD"):
+        writer()
+    assert world.cluster.topics.keys() == {TOPIC}, "it was planned"
+    writer(txnAppId="app", txnVersion="9")
+
+
 def test_overwrite_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=re.escape("mode('append')")):
         FakeDataSource(OPTIONS).writer(SCHEMA, overwrite=True)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SINK, _FORMAT = "eos-sink", "kafka-eos"
+_UNPINNED, _PIN = "PYSPARK_PIN_THREAD is not true", "export PYSPARK_PIN_THREAD=true"
 _WITHOUT_FORMAT = "eos_sink.foreach_batch and eos_sink.write"
 # Per core of the cluster, so that a short job reaches every executor.
 _TASKS_PER_CORE = 4
@@ -194,6 +195,13 @@ def _check_format(facts: SparkFacts) -> Verdict:
             f"export PYSPARK_PYTHON={sys.executable}",
             "Or call eos_sink.register(spark) in the program.",
         )
+    if facts.classic and not facts.pinned:
+        yield Finding.warning(
+            _UNPINNED,
+            "A batch write inside foreachBatch does not see its query, so every df.write without "
+            "txnAppId and txnVersion is refused.",
+            _PIN,
+        )
     return f"Spark {facts.version} finds {_FORMAT}"
 
 
@@ -214,9 +222,9 @@ def _check_map(facts: SparkFacts) -> Verdict:
         )
     if not facts.pinned:
         yield Finding.failure(
-            "PYSPARK_PIN_THREAD is not true",
+            _UNPINNED,
             f"{_WITHOUT_FORMAT} do not see which query runs them, and refuse to write.",
-            "export PYSPARK_PIN_THREAD=true",
+            _PIN,
         )
     return (
         f"Spark {facts.version} has no data sources in Python: write with "

@@ -46,6 +46,13 @@ def test_without_faults_every_check_is_ok() -> None:
 
 CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
     (Check.FORMAT, Level.FAILURE, {"found": False}, "asked /opt/venv", "export PYSPARK_PYTHON="),
+    (
+        Check.FORMAT,
+        Level.WARNING,
+        {"pinned": False},
+        "PYSPARK_PIN_THREAD",
+        "export PYSPARK_PIN_THREAD=true",
+    ),
     (Check.EXECUTORS, Level.UNSEEN, {"executors": Unseen("Spark Connect")}, "Spark Connect", ""),
     (
         Check.EXECUTORS,
