@@ -22,9 +22,9 @@ def call_with_deadline(call: Callable[[], T], deadline: Deadline, what: str) -> 
     """Make the call in a thread, and give up on it soon after the deadline.
 
     The timeout of `rd_kafka_send_offsets_to_transaction` does not cover its wait for the
-    coordinator: when a broker was killed and restarted during the call, librdkafka 2.16 waited for
-    four minutes, until the coordinator moved (seen once in about fifty such faults). A client whose
-    call was given up must not be used again; the thread stays until librdkafka returns.
+    coordinator: when a broker was killed and restarted during the call, librdkafka 2.16 waited
+    until the coordinator moved, in one case for four minutes. A client whose call was given up must
+    not be used again; the thread stays until librdkafka returns.
 
     Raises:
         OutcomeUnknownError: the call did not return.

@@ -100,6 +100,14 @@ GUARDS = (
         outside=_NO_OPERATOR,
     ),
     guard(
+        "what is decided and open is committed before it is accepted",
+        "After the choice no start commits it, and its rows are lost.",
+        never(_RESOLVE, "write_choice", "decision.override.accepted"),
+        "tests/ops/test_resolve.py::test_what_is_decided_is_committed_before_it_is_accepted_or_dropped[Choice.ACCEPT]",
+        "tests/ops/test_resolve.py::test_what_is_decided_and_not_seen_is_neither_accepted_nor_dropped[Choice.ACCEPT]",
+        outside=_NO_OPERATOR,
+    ),
+    guard(
         "nothing is dropped without a trace",
         "On another cluster a command creates no log, and does not say that it has helped.",
         never(_RESOLVE, "apply_choice", "if evidence.untraced:"),

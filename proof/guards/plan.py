@@ -151,6 +151,17 @@ GUARDS = (
         outside="the model's transactions end in all partitions at once",
     ),
     guard(
+        "the log is made readable before the driver's id is initialised",
+        "What Kafka has forgotten to end in the log keeps everyone from reading it, and "
+        "InitProducerId takes away how it has ended.",
+        drop(_ABORT_MODULE, "settle_without_id", "end_in_log(...)"),
+        f"{_LEADERLESS}test_what_hangs_in_the_log_is_ended_before_the_drivers_id_is_initialised"
+        "[TransactionStatus.COMPLETE_COMMIT-0-True]",
+        f"{_LEADERLESS}test_the_drivers_id_is_not_initialised_while_its_partition_of_the_log_has_"
+        "no_leader",
+        outside="the model's transactions end in all partitions at once",
+    ),
+    guard(
         "an abort of a later transaction is not taken for that of a hanging one",
         "The next batch of a task's id, or of the driver's epoch, may have been aborted after this "
         "one was committed. To abort this one loses its rows.",

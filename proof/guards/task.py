@@ -202,6 +202,15 @@ GUARDS = (
         outside="the model has one identity",
     ),
     guard(
+        "a frame keeps its identity until its batch is done",
+        "Under a new identity it would be written again. All topics of its rows are compared.",
+        never("eos_sink/protocol/rules.py", "check_unmoved", "_is_same_frame(decision, latest)")
+        + swap("eos_sink/protocol/rules.py", "check_unmoved", "{*topics}", "{*decision.topics}"),
+        "tests/protocol/test_moved.py::test_a_frame_that_an_earlier_run_has_decided_is_not_written_under_another_identity",
+        "tests/protocol/test_moved.py::test_all_topics_of_the_rows_are_compared_not_only_those_of_witnesses",
+        outside="the model has one identity",
+    ),
+    guard(
         "the decision log takes no rows",
         "A row in it would be read as a decision, or stop a query as an unreadable one.",
         never("eos_sink/options.py", "_log_topic", '_given(options, "topic") == log')

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -16,7 +17,13 @@ from eos_sink.errors import (
     ProduceFailedError,
 )
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.protocol.values import Hanging, HangingLook, Transaction, TransactionState
+from eos_sink.protocol.values import (
+    Hanging,
+    HangingLook,
+    Transaction,
+    TransactionState,
+    TransactionStatus,
+)
 from tests.fakes.kafka import FakeControl
 from tests.fakes.log import PartitionLog
 from tests.fakes.process import At, Killed, Moment
@@ -237,3 +244,59 @@ def test_rows_are_not_written_again_while_an_attempt_may_be_open_beside_them(
     driver.committer.abort(reports)
     Driver(world).run(0, *PARTS)
     assert world.visible() == [b"a", b"b", b"c"]
+
+
+IN_THE_LOG = [
+    (TransactionStatus.COMPLETE_COMMIT, 0, True),
+    (TransactionStatus.COMPLETE_ABORT, 0, False),
+    (TransactionStatus.COMPLETE_ABORT, 1, False),
+    (TransactionStatus.EMPTY, 1, None),
+]
+
+
+@pytest.mark.parametrize(("status", "epochs", "commit"), IN_THE_LOG)
+def test_what_hangs_in_the_log_is_ended_before_the_drivers_id_is_initialised(
+    world: World,
+    status: TransactionStatus,
+    epochs: int,
+    commit: bool | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No one can read past it, and the state of the id tells how it has ended."""
+    names = world.options.names
+    home = Driver(world).planner.plan().token.position
+    transaction = world.cluster.coordinator.describe(names.driver).transaction
+    now = replace(transaction, epoch=transaction.epoch + epochs)
+    state = TransactionState(now, status, -1, 30_000)
+    left = Hanging(transaction, home.topic, home.partition, 0, -1, state)
+    deeds: list[object] = []
+
+    def look(_: object, topics: Iterable[str], *__: object) -> HangingLook:
+        return HangingLook([left] * (home.topic in topics), frozenset(), frozenset())
+
+    def end(_: object, hanging: Hanging, commits: bool, __: Deadline) -> bool:
+        deeds.append(commits)
+        return True
+
+    monkeypatch.setattr(FakeControl, "find_hanging", look)
+    monkeypatch.setattr(FakeControl, "end_hanging", end)
+    again = Driver(world)
+    At(again.plans.process, "log_producer.init", Moment.BEFORE, lambda: deeds.append("init"))
+    again.planner.plan()
+    assert deeds == [commit, "init"][commit is None :]
+
+
+def test_the_drivers_id_is_not_initialised_while_its_partition_of_the_log_has_no_leader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """That would end what is open there, and take away the trace of how it has ended."""
+    world = World([], options=options(**{"eos.step.timeout.ms": "1000"}))
+    home = Driver(world).planner.plan().token.position
+    unknown = frozenset({(home.topic, home.partition)})
+    monkeypatch.setattr(
+        FakeControl, "find_hanging", lambda *_: HangingLook([], unknown, frozenset())
+    )
+    before = world.cluster.coordinator.describe(world.options.names.driver)
+    with pytest.raises(OutcomeUnknownError):
+        Driver(world).planner.plan()
+    assert world.cluster.coordinator.describe(world.options.names.driver) == before
