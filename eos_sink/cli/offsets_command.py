@@ -10,7 +10,7 @@ from eos_sink.cli.arguments import add_changes_timeout, add_connection
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.live_run import add_take_over, check_driver
 from eos_sink.cli.output import Report, TableRow
-from eos_sink.cli.query_name import add_query, add_yes, confirm, read_query
+from eos_sink.cli.query_name import NAME_TO_TYPE, add_query, add_yes, confirm, read_query
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Unseen
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> Report:
         check_driver(names, state.entry.record.run, hosts, take_over=arguments.take_over)
         if not arguments.yes:
             warning = f"--use {arguments.use}: {_CONSEQUENCES[arguments.use]}."
-            confirm((warning,), names.shown, "the query's name", "--yes")
+            confirm((warning,), names.shown, NAME_TO_TYPE, "--yes")
         deadline = Deadline(arguments.timeout)
         use(admin.kafka, names, state, Use(arguments.use), deadline)
         return make_report(names, read_source(admin.kafka, names, arguments.group, deadline))

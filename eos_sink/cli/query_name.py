@@ -25,6 +25,10 @@ FOUND_BY = (
 )
 
 
+NAME_TO_TYPE = f"the query's name (with its prefix, if that is not {DEFAULT_PREFIX})"
+"""What confirms a change; it is `QueryNames.shown`."""
+
+
 def add_query(parser: argparse.ArgumentParser, *, many: bool = False) -> None:
     """Declare QUERY.
 

@@ -151,8 +151,8 @@ def end_in_log(kafka: Kafka, names: QueryNames, home: Position, deadline: Deadli
     if (home.topic, home.partition) in look.unknown:
         raise OutcomeUnknownError(
             f"Partition {home.partition} of the decision log {home.topic} has no leader that "
-            "answers.",
-            remedy="Start its brokers, then start the query again.",
+            "answers, or the query's last record is still being committed there.",
+            remedy="Start the partition's brokers, then start the query again.",
         )
     for each in look.hanging:
         ended = each.state.transaction

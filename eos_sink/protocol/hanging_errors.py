@@ -20,9 +20,10 @@ def outcome_unknown(
         decision: that of a task's batch; None for the driver, whose transactions no record names.
         is_repeated: a replay of the batch may follow.
     """
-    place = f"--bootstrap-server HOST:PORT --topic {hanging.topic} --partition {hanging.partition}"
-    copy = f"kafka-console-consumer.sh {place} --offset {hanging.start}"
-    abort = f"kafka-transactions.sh {place} abort --start-offset {hanging.start}"
+    brokers = "--bootstrap-server HOST:PORT"
+    place = f"--topic {hanging.topic} --partition {hanging.partition}"
+    copy = f"kafka-console-consumer.sh {brokers} {place} --offset {hanging.start}"
+    abort = f"kafka-transactions.sh {brokers} abort {place} --start-offset {hanging.start}"
     task = names.parse_task(hanging.transaction.transactional_id)
     if decision is None or task is None:
         then = (
@@ -36,7 +37,7 @@ def outcome_unknown(
             f"shows its marker (task {task.partition}). If the marker is committed, write the "
             f"copied rows again with another producer, and add {ACCEPT} to that command, since the "
             "replay would write all rows of the task. If it is not, write none: the replay writes "
-            "them. Then start the query again."
+            "them, or an error says to. Then start the query again."
         )
     else:
         then = (
