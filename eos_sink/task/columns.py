@@ -29,7 +29,8 @@ def to_rows(
 
     Raises:
         ConfigurationError: a row has no topic, a header without a key or with one that cannot be
-            sent, a negative partition or a time that a record cannot have.
+            sent, a negative partition or a time that a record cannot have; or the column of times
+            is missing.
     """
     names = batch.schema.names
 
@@ -37,8 +38,14 @@ def to_rows(
         return batch.column(names.index(name)) if name in names else None
 
     key, headers, partition = column("key"), column("headers"), column("partition")
-    # KeyError if it is missing: the records would silently have another time.
-    when = None if timestamp is None else batch.column(timestamp)
+    when = None if timestamp is None else column(timestamp)
+    if timestamp is not None and when is None:
+        # The records would silently have the time of the write.
+        raise ConfigurationError(
+            f"Option eos.timestamp.column names {timestamp!r}, and the rows have {names}.",
+            remedy="Select that column, or correct or remove the option. Nothing of the batch is "
+            "visible.",
+        )
     return Rows(
         value=to_bytes(column("value")),
         key=None if key is None else to_bytes(key),

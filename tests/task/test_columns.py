@@ -210,7 +210,7 @@ def test_without_the_option_a_column_topic_is_not_read() -> None:
 
 
 def test_a_column_of_times_that_is_lost_on_the_way_is_an_error() -> None:
-    with pytest.raises(KeyError, match="when"):
+    with pytest.raises(ConfigurationError, match=r"eos\.timestamp\.column"):
         to_rows(batch(value=pa.array(["a"])), "t", "when")
 
 
