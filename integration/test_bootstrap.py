@@ -41,6 +41,14 @@ def test_a_silent_server_does_not_take_the_time_of_the_one_that_answers(
         wire.close()
 
 
+def test_a_server_that_is_down_takes_no_time_of_the_one_that_answers(kafka: KafkaCluster) -> None:
+    """All of the time for a first answer is less than kafka-python gives a single server."""
+    servers = f"127.0.0.1:1,{kafka.bootstrap_servers}"
+    options = parse_options({"kafka.bootstrap.servers": servers, "eos.id": "id"})
+    with contextlib.closing(ConfluentKafka(options.cluster, 4)) as cluster:
+        cluster.control().check_brokers(Deadline(10))
+
+
 @pytest.mark.long
 def test_a_broker_that_is_paused_does_not_hold_up_a_step_past_its_deadline() -> None:
     """Its requests go over connections that are not made yet."""

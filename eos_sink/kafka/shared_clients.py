@@ -55,8 +55,9 @@ class SharedClients:
 
             deadline = Deadline(min(FIRST_ANSWER_S, self._first_answer_s))
             # librdkafka says why a login is refused; kafka-python only says that no broker answers.
-            check_login(self.connection, self.config.log_topic, deadline)
-            settings = kafka_python_settings(self.connection)
+            answered = check_login(self.connection, self.config.log_topic, deadline)
+            # kafka-python would wait for a server that is down, or silent, before it asks the next.
+            settings = {**kafka_python_settings(self.connection), "bootstrap_servers": answered}
             self._control = KafkaPythonControl(settings, self.permissions.transactions, deadline)
         return self._control
 
@@ -66,8 +67,11 @@ class SharedClients:
         self._control = None
 
 
-def check_login(settings: dict[str, str], topic: str, deadline: Deadline) -> None:
+def check_login(settings: dict[str, str], topic: str, deadline: Deadline) -> list[str]:
     """Wait until a broker answers a client about a topic, which is not created.
+
+    Returns:
+        The addresses of all live brokers, the one that has answered first.
 
     Raises:
         ClusterError: the login or a certificate was refused, or no broker answered in time.
@@ -86,8 +90,7 @@ def check_login(settings: dict[str, str], topic: str, deadline: Deadline) -> Non
     servers = settings["bootstrap.servers"]
     while True:
         try:
-            client.list_topics(topic=topic, timeout=max(_POLL_S, min(_TRY_S, deadline.left)))
-            return
+            found = client.list_topics(topic, timeout=max(_POLL_S, min(_TRY_S, deadline.left)))
         except KafkaException as raised:
             client.poll(0)
             # By now no other broker of the list has answered either.
@@ -117,3 +120,7 @@ def check_login(settings: dict[str, str], topic: str, deadline: Deadline) -> Non
                     remedy="Check kafka.bootstrap.servers, the network and the security settings "
                     "(kafka.security.protocol, kafka.sasl.*, kafka.ssl.*). Nothing was written.",
                 ) from raised
+        else:
+            brokers = sorted(found.brokers.values(), key=lambda it: it.id != found.orig_broker_id)
+            hosts = [(f"[{it.host}]" if ":" in str(it.host) else it.host) for it in brokers]
+            return [f"{host}:{it.port}" for host, it in zip(hosts, brokers, strict=True)]
