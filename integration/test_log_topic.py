@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 import uuid
 
 import pytest
@@ -45,6 +46,20 @@ def test_a_compacted_log_is_used_without_a_warning(
     with caplog.at_level(logging.WARNING, "eos_sink.kafka"):
         run(kafka, topic=new_topic(kafka, "readings"), eos_log_topic=log).write(value=["a"])
     assert not [record for record in caplog.records if "compacted" in record.getMessage()]
+
+
+def test_a_log_takes_records_of_a_driver_whose_clock_is_ahead(
+    kafka: KafkaCluster, run: MakeRun
+) -> None:
+    log = f"log-{uuid.uuid4().hex}"
+    run(kafka, topic=new_topic(kafka, "readings"), eos_log_topic=log).write(value=["a"])
+    tomorrow = int(time.time() + 86_400) * 1000
+    producer, refused = Producer({"bootstrap.servers": kafka.bootstrap_servers}), []
+    producer.produce(
+        log, b"", b"of no query", timestamp=tomorrow, on_delivery=lambda e, _: refused.append(e)
+    )
+    producer.flush()
+    assert refused == [None]
 
 
 def test_a_log_is_created_where_a_cluster_refuses_its_settings(

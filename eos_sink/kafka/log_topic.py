@@ -26,6 +26,9 @@ LOG_CONFIGURATION = {
     "segment.bytes": str(32 * 1024 * 1024),
     "min.cleanable.dirty.ratio": "0.1",
     "unclean.leader.election.enable": "false",
+    # Brokers refuse a record whose time is more than an hour ahead of theirs (KIP-937), which the
+    # clock of a driver may be.
+    "message.timestamp.type": "LogAppendTime",
 }
 _SETTING_REFUSED = (
     KafkaError.INVALID_CONFIG,

@@ -37,6 +37,12 @@ _SETTINGS: tuple[tuple[str, Callable[[str, str], bool], Level, str], ...] = (
         Level.WARNING,
         "Replaced records stay until a segment is full, and each start reads them.",
     ),
+    (
+        "message.timestamp.type",
+        lambda has, wanted: has != wanted,
+        Level.WARNING,
+        "A driver whose clock is more than an hour ahead cannot decide a batch on Kafka 4.",
+    ),
 )
 
 
