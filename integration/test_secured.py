@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
+from pathlib import Path
+
 import pytest
 from confluent_kafka import KafkaError, Producer
 
 from eos_sink.errors import ClusterError
+from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.connection.settings import librdkafka_settings
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.shared_clients import check_login
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.kafka_config.translate import translate
+from eos_sink.options import parse_options
 from eos_sink_lab.testing import KafkaCluster
 
 PATIENCE_S = 30
@@ -50,3 +56,20 @@ def test_a_client_without_tls_learns_that_the_port_may_expect_it(secured: KafkaC
     with pytest.raises(ClusterError, match="Connection refused") as refused:
         check_login({"bootstrap.servers": "127.0.0.1:1"}, "any", Deadline(2))
     assert "SASL_SSL" not in str(refused.value)
+
+
+def test_kept_clients_use_a_certificate_that_was_renewed_at_its_path(
+    secured: KafkaCluster, tmp_path: Path
+) -> None:
+    """As another user, so that the brokers tell which one is used."""
+    path = tmp_path / "client.pem"
+    options = {**secured.access.options("renewed-from", "TLS"), "eos.id": "renewed"}
+    options["kafka.ssl.keystore.location"] = str(path)
+    shutil.copy(secured.access.authority.identity("renewed-from").both, path)
+    needs = Acl("Describe", Resource.TRANSACTIONAL_ID, "an-id")
+    secured.access.allow("renewed-to", needs)
+    with contextlib.closing(ConfluentKafka(parse_options(options).cluster)) as kafka:
+        with pytest.raises(ClusterError):
+            kafka.control().describe(["an-id"], Deadline(PATIENCE_S))
+        shutil.copy(secured.access.authority.identity("renewed-to").both, path)
+        assert kafka.control().describe(["an-id"], Deadline(PATIENCE_S))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException
@@ -42,22 +43,46 @@ class SharedClients:
 
     def __init__(self, config: ClusterConfig, first_answer_s: float = FIRST_ANSWER_S) -> None:
         self.config = config
-        self.producer_settings = librdkafka_settings(config.client)
-        self.connection = {**_PROMPT, **connection_settings(self.producer_settings)}
         self.permissions = Permissions(config.prefix, config.log_topic)
         self._first_answer_s = first_answer_s
         self._control: KafkaPythonControl | None = None
+        self._read_from: dict[str, int] = {}
+        self._settings: dict[str, Any] = {}
+        self._read()
+
+    @property
+    def producer_settings(self) -> dict[str, Any]:
+        """All settings of a producer, for librdkafka."""
+        self._read()
+        return self._settings
+
+    @property
+    def connection(self) -> dict[str, Any]:
+        """Those of them that say how to reach the brokers, for clients that are no producers."""
+        return {**_PROMPT, **connection_settings(self.producer_settings)}
+
+    def _read(self) -> None:
+        """Read the settings, and again if a key or a certificate was renewed at its path."""
+        client = self.config.client
+        paths = [each.location for each in client.stores]
+        paths += [path for name, path in client.settings.items() if name.endswith(".location")]
+        found = {path: _changed_ns(path) for path in paths}
+        if not self._settings or found != self._read_from:
+            self.close()
+            self._settings, self._read_from = librdkafka_settings(client), found
 
     def control(self) -> KafkaPythonControl:
+        self._read()
         if self._control is None:
             # Tasks never need kafka-python, whose import takes longer than their transaction.
             from eos_sink.kafka.transaction_control import KafkaPythonControl
 
             deadline = Deadline(min(FIRST_ANSWER_S, self._first_answer_s))
             # librdkafka says why a login is refused; kafka-python only says that no broker answers.
-            answered = check_login(self.connection, self.config.log_topic, deadline)
+            connection = self.connection
+            answered = check_login(connection, self.config.log_topic, deadline)
             # kafka-python would wait for a server that is down, or silent, before it asks the next.
-            settings = {**kafka_python_settings(self.connection), "bootstrap_servers": answered}
+            settings = {**kafka_python_settings(connection), "bootstrap_servers": answered}
             self._control = KafkaPythonControl(settings, self.permissions.transactions, deadline)
         return self._control
 
@@ -65,6 +90,13 @@ class SharedClients:
         if self._control is not None:
             self._control.close()
         self._control = None
+
+
+def _changed_ns(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0  # The client that reads it says what is wrong.
 
 
 def check_login(settings: dict[str, str], topic: str, deadline: Deadline) -> list[str]:
