@@ -6,6 +6,7 @@ codec needs another library. `tests/kafka/test_internals.py` fails if a release 
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from kafka import KafkaAdminClient
@@ -39,6 +40,14 @@ class AdminClient(KafkaAdminClient):  # type: ignore[misc]
 def add_node(cluster: Any, broker: Any) -> None:
     """Let a client connect to a node that no metadata names."""
     cluster._coordinator_brokers[broker.node_id] = broker
+
+
+def idle_seconds(manager: Any, node: Any) -> float:
+    """How long a connection to a node has brought nothing; 0 if there is none."""
+    connection = manager._conns.get(node)
+    if connection is None or not connection.connected:
+        return 0.0
+    return float(time.monotonic() - connection.transport.last_activity)
 
 
 def forget_coordinator(cluster: Any, kind: Any, name: str) -> None:

@@ -74,6 +74,9 @@ def kafka_python_settings(connection: Mapping[str, Any]) -> dict[str, object]:
         "bootstrap_servers": [server for server in servers if server],
         "security_protocol": protocol.upper(),
     }
+    # 0 is librdkafka's word for never.
+    if idle_ms := int(connection.get("connections.max.idle.ms", 0)):
+        arguments["connections_max_idle_ms"] = idle_ms
     if "client.id" in connection:
         arguments["client_id"] = connection["client.id"]
     if protocol.endswith("ssl"):
