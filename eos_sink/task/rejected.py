@@ -44,6 +44,8 @@ _SLICE_BYTES, _SLICE_ROWS = 1024 * 1024, 1_000
 _CLOCKS_MS, _CLOCKS_SHARE = 10_000, 10
 # A new topic is not known to all brokers at once.
 _MISSING_S, _ASK_AGAIN_S, _MOST_MISSING = 5.0, 0.2, 10_000
+# A task waits once for each topic, and together not longer than for two.
+_MOST_WAITS = 2
 _UNLIMITED = TopicRules(2**31, 2**62)
 
 # Topics that this process has waited for: rows of later batches need not wait again.
@@ -92,6 +94,7 @@ class RejectedRows:
         self._letter_bytes = max(self._client_bytes, min(room, _MOST_BYTES))
         propagation_ms = int(settings.get("topic.metadata.propagation.max.ms", _MISSING_S * 1000))
         self._missing_s = min(_MISSING_S, propagation_ms / 1000)
+        self._patience_s = _MOST_WAITS * self._missing_s
 
     def know(self, rows: Rows) -> None:
         """Read the rules of the rows' topics, as far as they are not known."""
@@ -158,14 +161,15 @@ class RejectedRows:
         if not asked:
             return
         deadline = Deadline(self._options.step_timeout)
-        until = Deadline(self._missing_s)
         found = read_topic_rules(self._kafka, asked, deadline)
+        until = Deadline(min(self._missing_s, self._patience_s))
         while not until.passed:
             missing = [name for name, rules in found.items() if rules is None]
             if not set(missing) - _missing:
                 break
             time.sleep(_ASK_AGAIN_S)
             found |= read_topic_rules(self._kafka, missing, deadline)
+        self._patience_s -= until.seconds - until.left
         if len(_missing) > _MOST_MISSING:
             _missing.clear()
         _missing.update(name for name, rules in found.items() if rules is None)

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from eos_sink.errors import ConfigurationError, FailureKind, ProduceFailedError
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.rows import Rows
 from eos_sink.kafka_config.destinations import is_topic_name
 from eos_sink.protocol.model import BatchId, TaskReport
 from eos_sink.protocol.topic_rules import TopicRules
 from eos_sink.sink_options import SinkOptions
+from eos_sink.task import rejected
 from eos_sink.task.record_sizes import RecordSizes
 from eos_sink.task.rejected import RejectedRows
 from eos_sink.task.writer import TaskWriter
@@ -79,6 +81,22 @@ def test_a_row_is_not_rejected_by_rules_that_are_no_longer_true() -> None:
     rows = Rows(pa.array([b"a"]), topic=TOPIC, partition=pa.array([1], pa.int32()))
     assert sort(rows, cluster, **{TOPIC: TopicRules(1, 10**6)})[1] is None
     assert sort(rows.slice(0), FakeCluster(), **{TOPIC: TopicRules(2, 10**6)})[1] is None
+
+
+def test_a_task_does_not_wait_for_each_topic_that_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows with a new name in each Arrow batch would keep it waiting five seconds each time."""
+    cluster = FakeCluster()
+    cluster.create_topic(LETTERS)
+    patience = {"kafka.topic.metadata.propagation.max.ms": "5000", "topic": ""}
+    monkeypatch.setattr(Deadline.__init__, "__defaults__", (cluster.clock,))
+    monkeypatch.setattr(rejected.time, "sleep", cluster.clock.advance)
+    began = cluster.clock()
+    rows = RejectedRows(FakeKafka(cluster), given_options(**patience), {}, 0, lambda: NOW_MS)
+    for number in range(5):
+        rows.know(Rows(pa.array([b"a"]), topic=pa.array([f"missing-{number}"])))
+    assert 5 <= cluster.clock() - began < 11
 
 
 @pytest.mark.parametrize(
