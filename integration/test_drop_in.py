@@ -321,3 +321,13 @@ def test_without_the_option_a_column_timestamp_means_nothing(given: Given) -> No
 
 def now() -> int:
     return int(time.time() * 1000)
+
+
+def test_a_struct_with_two_fields_of_one_name_is_refused_by_the_name_of_its_column(
+    given: Given,
+) -> None:
+    """Spark's own sink does not convert a column that it does not write."""
+    columns = [A_VALUE, "array(named_struct('twin', n, 'twin', n)) AS unused"]
+    given.write(SPARKS, columns, topic=given.topic("twins"))
+    refusal = given.refusal(OURS, columns, topic=given.topic("twins"))
+    assert "Column 'unused' has a struct with two fields 'twin'" in refusal

@@ -126,8 +126,10 @@ class KafkaEosDataSource(DataSource):
 
         spare_collections()
         from eos_sink.driver.planner import Planner
+        from eos_sink.spark.nested_fields import check_nested_fields
         from eos_sink.task.schema import check_columns
 
+        check_nested_fields(schema)
         types = {field.name: field.dataType.simpleString() for field in schema.fields}
         check_columns(types, options.topic, options.timestamp_column)
         kept = _planners.lease(options, lambda: Planner(type(self).connect(options), options))

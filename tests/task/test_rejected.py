@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,6 @@ from eos_sink.kafka_config.destinations import is_topic_name
 from eos_sink.protocol.model import BatchId, TaskReport
 from eos_sink.protocol.topic_rules import TopicRules
 from eos_sink.sink_options import SinkOptions
-from eos_sink.task import rejected
 from eos_sink.task.record_sizes import RecordSizes
 from eos_sink.task.rejected import RejectedRows
 from eos_sink.task.writer import TaskWriter
@@ -91,7 +91,7 @@ def test_a_task_does_not_wait_for_each_topic_that_is_missing(
     cluster.create_topic(LETTERS)
     patience = {"kafka.topic.metadata.propagation.max.ms": "5000", "topic": ""}
     monkeypatch.setattr(Deadline.__init__, "__defaults__", (cluster.clock,))
-    monkeypatch.setattr(rejected.time, "sleep", cluster.clock.advance)
+    monkeypatch.setattr(time, "sleep", cluster.clock.advance)
     began = cluster.clock()
     rows = RejectedRows(FakeKafka(cluster), given_options(**patience), {}, 0, lambda: NOW_MS)
     for number in range(5):
