@@ -28,7 +28,7 @@ from eos_sink.protocol.values import ProduceFailed, ProducerFenced
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.topic_scan import Offsets, Source
 from eos_sink_lab.testing.waiting import wait_until
-from integration.topics import unique
+from integration.topics import make_again, unique
 from tests.contract.admin import AdminContract, TopicScanContract
 from tests.contract.harness import SESSION_MS, Record, Task
 from tests.contract.members import MemberContract
@@ -141,6 +141,9 @@ class KafkaHarness:
             config["min.cleanable.dirty.ratio"] = 0.001
         self._cluster.create_topic(name, partitions, config=config)
         return name
+
+    def make_again(self, topic: str) -> None:
+        make_again(self._cluster, topic, partitions=1)
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         offsets = Offsets(Source(self._cluster.bootstrap_servers, topic))

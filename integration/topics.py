@@ -54,6 +54,18 @@ def delete_topic(servers: str, topic: str) -> None:
     admin.delete_topics([topic])[topic].result(_PATIENCE_S)
 
 
+def make_again(cluster: KafkaCluster, topic: str, partitions: int = 3) -> None:
+    """Delete a topic, and create an empty one of that name."""
+    delete_topic(cluster.bootstrap_servers, topic)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    wait_until(
+        lambda: topic not in admin.list_topics(timeout=_PATIENCE_S).topics,
+        Deadline(_PATIENCE_S),
+        f"{topic} is deleted",
+    )
+    cluster.create_topic(topic, partitions=partitions)
+
+
 def delete_before(servers: str, topic: str, offsets: Mapping[int, int]) -> None:
     """Delete the records of each partition before an offset."""
     admin = AdminClient({"bootstrap.servers": servers})

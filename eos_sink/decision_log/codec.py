@@ -2,9 +2,6 @@
 
 JSON with one array for each transaction, so that ten thousand tasks fit into a megabyte. Nothing
 from Kafka is unpickled or evaluated. A record of another format is an error, never a guess.
-
-A record with the source's position has a format of its own: a version that does not know it must
-not drop it, because it would be older than the rows then.
 """
 
 from __future__ import annotations
@@ -34,18 +31,14 @@ from eos_sink.protocol.model import (
 )
 from eos_sink.protocol.values import Offsets, Place, Position
 
-FORMAT = 1
-_MOVED_FORMAT = 2
-SOURCE_FORMAT = 3
-_RECORD_FORMATS = (FORMAT, SOURCE_FORMAT)
-_MOVED = "moved"
+FORMAT = 4
 
 T = TypeVar("T", str, bool, int)
 
 
 def encode(record: LogRecord) -> bytes:
     document: dict[str, Any] = {
-        "format": FORMAT if record.source is None else SOURCE_FORMAT,
+        "format": FORMAT,
         "seq": record.seq,
         "writer": record.writer,
         "prefix": record.prefix,
@@ -70,7 +63,6 @@ def encode(record: LogRecord) -> bytes:
     if record.settled:
         document["settled"] = True
     if record.given_up:
-        # A version without it hands the driver as much as before: Spark may stop the batch again.
         document["given_up"] = record.given_up
     if record.decision is not None:
         document["decision"] = _encode_decision(record.decision)
@@ -85,7 +77,7 @@ def decode(value: bytes, where: str) -> LogRecord:
     """
     try:
         document = json.loads(value)
-        if document["format"] not in _RECORD_FORMATS:
+        if document["format"] != FORMAT:
             raise ValueError(f"format {document['format']}")
         return LogRecord(
             seq=_number(document["seq"]),
@@ -97,9 +89,7 @@ def decode(value: bytes, where: str) -> LogRecord:
             stats=_decode_stats(document["stats"]) if "stats" in document else Stats(),
             settled=document.get("settled") is True,
             given_up=_number(document.get("given_up", 0)),
-            source=_decode_source(document["source"])
-            if document["format"] == SOURCE_FORMAT
-            else None,
+            source=_decode_source(document["source"]) if "source" in document else None,
         )
     # Another program may have written anything, such as a thousand brackets.
     except (
@@ -114,31 +104,20 @@ def decode(value: bytes, where: str) -> LogRecord:
 
 
 def newer_format(value: bytes) -> int | None:
-    """The format of a record that a newer version wrote; None: it is none of the sink's, or of a
-    format that this version knows."""
+    """The format of a record that a newer version wrote; None: no newer version did."""
     with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
         document = json.loads(value)
-        if type(document["format"]) is int and document["format"] > SOURCE_FORMAT:
+        if type(document["format"]) is int and document["format"] > FORMAT:
             return int(document["format"])
     return None
 
 
-def is_moved(value: bytes) -> bool:
-    """Return True for the marker that 0.1.0 writes under a query's name without its prefix, so that
-    versions before it stop there."""
-    try:
-        document = json.loads(value)
-        return bool(document["format"] == _MOVED_FORMAT and _MOVED in document)
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return False
-
-
 def is_record(value: bytes) -> bool:
-    """True if a record is one of the sink's, in a format that this version knows."""
+    """True if a record is one of the sink's, in the format of this version."""
     with contextlib.suppress(OperatorNeededError):
         decode(value, "")
         return True
-    return is_moved(value)
+    return False
 
 
 def _encode_decision(decision: Decision) -> dict[str, Any]:
@@ -163,16 +142,15 @@ def _encode_decision(decision: Decision) -> dict[str, Any]:
             for entry in decision.prepared
         ],
     }
+    if decision.topic_ids:
+        document["topic_ids"] = dict(decision.topic_ids)
     override = decision.override
     if override != Override(complete=override.complete):
-        # A version without overrides ignores it and stops, in doubt: it doubles or loses nothing.
-        # So the format keeps its number.
         document["ruling"] = {
             "visible": sorted(override.visible),
             "lost": sorted(override.lost),
             "accepted": override.accepted,
         }
-    # A version without completions ignores both. It stops, since no replay has the partitions.
     if override.complete:
         document["complete"] = True
     if decision.completed:
@@ -180,8 +158,6 @@ def _encode_decision(decision: Decision) -> dict[str, Any]:
     if decision.spark_run:
         document["run"] = decision.spark_run
     if decision.inlined:
-        # A version without inlined rows ignores them, which is right: they are visible. It stops at
-        # a rewrite of the batch, whose partitions have other rows to it.
         document["inline"] = {
             "topics": [topics.index(topic) for topic in decision.inlined_topics],
             "partitions": [
@@ -189,7 +165,6 @@ def _encode_decision(decision: Decision) -> dict[str, Any]:
             ],
         }
     if decision.dead_letters:
-        # A version without dead letters ignores them: the digests count these rows as all others.
         document["dead_letters"] = {
             "topic": decision.dead_letter_topic,
             "partitions": [[each.partition, each.rows] for each in decision.dead_letters],
@@ -237,7 +212,12 @@ def _decode_decision(document: Any) -> Decision:
         ),
         dead_letter_topic=_typed(str, refused["topic"]),
         completed=document.get("completed") is True,
+        topic_ids=_decode_ids(document.get("topic_ids", {})),
     )
+
+
+def _decode_ids(document: Any) -> dict[str, str]:
+    return {topic: _typed(str, topic_id) for topic, topic_id in document.items()}
 
 
 def _decode_streams(batches: Any, totals: Any) -> tuple[OtherStream, ...]:
@@ -262,6 +242,8 @@ def _encode_source(source: SourcePosition) -> dict[str, Any]:
         "batch": source.batch.batch,
         "read": _encode_offsets(source.start, source.end),
     }
+    if source.topics:
+        document["topic_ids"] = dict(source.topics)
     if source.left:
         document["left"] = _encode_offsets(source.left)
     if source.stale:
@@ -282,6 +264,7 @@ def _decode_source(document: Any) -> SourcePosition:
         start,
         end,
         left,
+        _decode_ids(document.get("topic_ids", {})),
         stale=document.get("stale") is True,
         stateful=document.get("stateful") is True,
         others=document.get("others") is True,

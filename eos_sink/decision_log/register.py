@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from eos_sink.decision_log.codec import decode, is_moved, newer_format
+from eos_sink.decision_log.codec import decode, newer_format
 from eos_sink.decision_log.driver_id import describe_driver, explain_wait, names_partitions
 from eos_sink.decision_log.driver_transaction import (
     TRANSACTION_MS,
@@ -158,7 +158,7 @@ class DecisionRegister:
         """
         records = []
         for key, value in self._kafka.log_records(deadline).items():
-            if value and QueryNames.of_shown(key) and not is_moved(value):
+            if value and QueryNames.of_shown(key):
                 try:
                     record = decode(value, key)
                 except OperatorNeededError:

@@ -287,7 +287,7 @@ class Committer:
         if known and decided and known.batch == decided.batch == batch:
             # Its lost partitions are written again.
             return known
-        return self._source.check(record, self._source.read(record, batch), deadline)
+        return self._source.check(record, self._source.read(record, batch, deadline), deadline)
 
     def _see_partitions_of_tasks(
         self, rows: Sequence[Rows], prepared: Sequence[Transaction], deadline: Deadline

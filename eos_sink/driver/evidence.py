@@ -49,7 +49,7 @@ def ask_topics(
         patience_s: how long to wait for witnesses that an open transaction hides.
     """
     known = tuple(known)
-    witnesses = [each.entry.witness for each in known if missing(each) is Source.WITNESS]
+    witnesses = {e.entry.witness: e.transaction for e in known if missing(e) is Source.WITNESS}
     if witnesses:
         seen = kafka.visibility(witnesses, deadline.within(patience_s))
         known = tuple(replace(e, witness=seen.get(e.entry.witness, e.witness)) for e in known)

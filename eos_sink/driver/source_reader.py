@@ -85,7 +85,7 @@ class SourceReader:
             found = "no query's" if there is None else f"that of query {there}"
             raise self._unreadable(f"is {found}, and the rows are of query {query}")
 
-    def read(self, record: LogRecord, batch: BatchId) -> SourceBatch:
+    def read(self, record: LogRecord, batch: BatchId, deadline: Deadline) -> SourceBatch:
         """Return the offsets of a batch that Spark has begun.
 
         Raises:
@@ -108,7 +108,14 @@ class SourceReader:
         is_known = known and known.batch.stream == batch.stream and known.batch.batch >= 0
         stateful = known.stateful if known and is_known else self.files.has_state()
         return SourceBatch(
-            self._source.group, batch, start, end, self.location, stateful=stateful, others=others
+            self._source.group,
+            batch,
+            start,
+            end,
+            self.location,
+            self._kafka.topic_ids({topic for topic, _ in end}, deadline),
+            stateful=stateful,
+            others=others,
         )
 
     def check(self, record: LogRecord, now: SourceBatch, deadline: Deadline) -> SourcePosition:
@@ -171,7 +178,7 @@ class SourceReader:
             constructed = self.files.constructed_ms(number)
             if constructed is not None and constructed < started_ms:
                 raise self.unfinished_elsewhere(batch)
-        now = self.read(record, batch)
+        now = self.read(record, batch, deadline)
         moved = self.check(record, now, deadline)
         if known is not None and not known.stale:
             reached = known.reached

@@ -9,7 +9,7 @@ is any broker (KIP-590), and waits up to five minutes for that one after it has 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -85,6 +85,17 @@ def list_topics(wire: Wire, deadline: Deadline) -> list[str]:
     """
     ask = partial(wire.fetch_metadata, None)
     return sorted(row.name for row in _ask_any(wire, ask, "The topics cannot be listed", deadline))
+
+
+def find_topic_ids(wire: Wire, names: Collection[str], deadline: Deadline) -> dict[str, str]:
+    """The id of each of the topics that exists and may be seen.
+
+    Raises:
+        OutcomeUnknownError: the cluster does not answer.
+    """
+    ask = partial(wire.fetch_metadata, list(names))
+    rows = _ask_any(wire, ask, "The ids of topics cannot be read", deadline) if names else ()
+    return {row.name: str(row.topic_id) for row in rows if not row.error_code}
 
 
 def _ask_any(wire: Wire, ask: Callable[..., Any], what: str, deadline: Deadline) -> Any:

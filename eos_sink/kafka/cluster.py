@@ -154,7 +154,7 @@ class ConfluentKafka:
         return read_latest_records(self.clients, deadline)
 
     def visibility(
-        self, witnesses: Sequence[Position], deadline: Deadline
+        self, witnesses: Mapping[Position, Transaction], deadline: Deadline
     ) -> Mapping[Position, Visibility]:
         from eos_sink.kafka.visibility import find_visibility
 
@@ -202,6 +202,11 @@ class ConfluentKafka:
         found = describe_topics(self.clients.control().wire, topics, deadline)
         needed = "Describe", "DescribeConfigs"
         return {name: show_topic(name, topic, *needed) for name, topic in found.items()}
+
+    def topic_ids(self, topics: Collection[str], deadline: Deadline) -> Mapping[str, str]:
+        from eos_sink.kafka.admin_requests import find_topic_ids
+
+        return find_topic_ids(self.clients.control().wire, topics, deadline)
 
     def group_members(self, group: str, deadline: Deadline) -> Collection[str]:
         from eos_sink.kafka.source_group import list_members

@@ -352,10 +352,11 @@ class Kafka(Protocol):
         watermarks at the call. Reads all of the log."""
 
     def visibility(
-        self, witnesses: Sequence[Position], deadline: Deadline
+        self, witnesses: Mapping[Position, Transaction], deadline: Deadline
     ) -> Mapping[Position, Visibility]:
-        """Return what a read_committed reader finds at each, once the last stable offset is past
-        it. One that stays open until the deadline is left out."""
+        """Return what a read_committed reader finds at each record, once the last stable offset is
+        past it. It is unreadable if another transaction's record is there: the topic was made
+        again. One that stays open until the deadline is left out."""
 
     def markers(
         self, asked: Mapping[Position, Transaction], deadline: Deadline
@@ -382,6 +383,9 @@ class Kafka(Protocol):
         self, topics: Sequence[str], deadline: Deadline
     ) -> Mapping[str, TopicDescription | Unseen | None]:
         """Each topic as it is now; None: it does not exist. Creates none of them."""
+
+    def topic_ids(self, topics: Collection[str], deadline: Deadline) -> Mapping[str, str]:
+        """The id (KIP-516) of each of the topics that exists and may be seen."""
 
     def group_members(self, group: str, deadline: Deadline) -> Collection[str]:
         """The members of a group, as names for an error; none if the group does not exist."""

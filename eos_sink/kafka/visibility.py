@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from functools import partial
 
 from confluent_kafka import KafkaError
@@ -12,7 +12,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import Meaning, convert_error, get_meaning, is_missing
 from eos_sink.kafka.fetch import Fetched, fetch_each, read_records, select_committed
 from eos_sink.kafka.shared_clients import SharedClients
-from eos_sink.protocol.values import Place, Position, Visibility
+from eos_sink.protocol.values import Place, Position, Transaction, Visibility
 
 # A response has at least one batch, however large it is.
 _BATCH_BYTES = 64 * 1024
@@ -23,7 +23,7 @@ _LEARNS_S = 5.0
 
 
 def find_visibility(
-    clients: SharedClients, witnesses: Iterable[Position], deadline: Deadline
+    clients: SharedClients, witnesses: Mapping[Position, Transaction], deadline: Deadline
 ) -> dict[Position, Visibility]:
     """Return what is known of each; leave out those that were still open at the deadline.
 
@@ -34,7 +34,7 @@ def find_visibility(
     Raises:
         ClusterError: a permission is missing, or a record cannot be decoded.
     """
-    wanted, seen = set(witnesses), dict[Position, Visibility]()
+    wanted, seen = witnesses.keys(), dict[Position, Visibility]()
     learning = dict[Position | Place, Deadline]()
 
     def look() -> bool:
@@ -56,7 +56,7 @@ def find_visibility(
             learned = (
                 subject is not None and learning.setdefault(subject, Deadline(_LEARNS_S)).passed
             )
-            found = _judge(clients, witness, answer, learned=learned)
+            found = _judge(clients, witness, witnesses[witness], answer, learned=learned)
             if found is not None:
                 seen[witness] = found
         return len(seen) > known
@@ -75,7 +75,12 @@ def _get_unlearned(witness: Position, answer: Fetched | KafkaError) -> Position 
 
 
 def _judge(
-    clients: SharedClients, witness: Position, answer: Fetched | KafkaError, *, learned: bool
+    clients: SharedClients,
+    witness: Position,
+    transaction: Transaction,
+    answer: Fetched | KafkaError,
+    *,
+    learned: bool,
 ) -> Visibility | None:
     """None: ask again."""
     if isinstance(answer, KafkaError):
@@ -90,6 +95,8 @@ def _judge(
     if not answer.batches:
         return Visibility.UNREADABLE if learned else None
     first = answer.batches[0]
+    if (first.producer_id, first.producer_epoch) != (transaction.producer_id, transaction.epoch):
+        return Visibility.UNREADABLE  # The topic was deleted and made again.
     if first.is_control_batch or all(row.offset != witness.offset for row in read_records(first)):
         return Visibility.UNREADABLE
     aborted = next(select_committed([first], answer.aborted), None) is None

@@ -167,6 +167,8 @@ class Decision:
         dead_letters: of the partitions that have some; all are in `dead_letter_topic`.
         completed: a replay in other partitions has written the rows that were not visible. Its
             partitions are numbered behind the others, so no replay has the same ones.
+        topic_ids: of `topics` (KIP-516), when the batch was decided: a topic that is deleted and
+            made again has another one. Empty if the driver has written all rows.
     """
 
     batch: BatchId
@@ -181,6 +183,7 @@ class Decision:
     dead_letters: tuple[DeadLetters, ...] = ()
     dead_letter_topic: str = ""
     completed: bool = False
+    topic_ids: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def dead_letter_rows(self) -> int:
@@ -264,6 +267,7 @@ class SourcePosition:
         end: the offsets after it.
         left: of partitions that are not read any more, the offsets after an earlier batch; of
             those of a topic that a new checkpoint reads first, the offsets where it has begun.
+        topics: the id (KIP-516) of each topic in `start`, `end` and `left`, when the query read it.
         stale: a later batch of a query was decided without its offsets.
         stateful: the query keeps state in its checkpoint, and rows may wait there.
         others: the batch had rows of other sources, too; only the checkpoint knows their offsets.
@@ -274,6 +278,7 @@ class SourcePosition:
     start: Offsets
     end: Offsets
     left: Offsets = field(default_factory=dict)
+    topics: Mapping[str, str] = field(default_factory=dict)
     stale: bool = False
     stateful: bool = False
     others: bool = False

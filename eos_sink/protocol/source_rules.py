@@ -6,7 +6,8 @@ group has a copy for other tools. Spark's checkpoint says where each batch begin
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from eos_sink.identity import QueryNames
 from eos_sink.protocol import source_errors
@@ -24,6 +25,7 @@ class SourceBatch:
         start: of each partition in `end`; 0 for one that is new in this batch, as Spark begins.
         end: the offsets after the batch, of all partitions that the query reads.
         location: of the checkpoint, without secrets; for errors.
+        topics: the ids of the topics in `end`.
         stateful: the checkpoint has state.
         others: the batch has rows of other sources, too.
     """
@@ -33,6 +35,7 @@ class SourceBatch:
     start: Offsets
     end: Offsets
     location: str
+    topics: Mapping[str, str] = field(default_factory=dict)
     stateful: bool = False
     others: bool = False
 
@@ -40,12 +43,14 @@ class SourceBatch:
         """Return the position after this batch."""
         reached = known.reached if known is not None and not known.stale else {}
         left = {place: offset for place, offset in reached.items() if place not in self.end}
+        ids = {**(known.topics if known is not None else {}), **self.topics}
         return SourcePosition(
             self.group,
             self.batch,
             self.start,
             self.end,
             left,
+            {topic: ids[topic] for topic, _ in (*self.end, *left) if topic in ids},
             stateful=self.stateful,
             others=self.others,
         )

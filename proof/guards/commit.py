@@ -232,6 +232,19 @@ GUARDS = (
         rows=("M_UNREADLOST",),
     ),
     guard(
+        "another transaction's record proves nothing",
+        "It stands at the witness's offset after the topic was deleted and made again.",
+        never(
+            "eos_sink/kafka/visibility.py",
+            "_judge",
+            "(first.producer_id, first.producer_epoch) != ...",
+        ),
+        "tests/kafka/test_visibility.py::test_a_record_of_another_producer_or_epoch_is_none_of_the_transaction",
+        f"{_CONTRACT}TestVisibility::test_a_record_of_another_transaction_is_none_of_this_one"
+        "[4.3.0-another epoch]",
+        outside="the model's topics are never deleted",
+    ),
+    guard(
         "a marker of the next epoch needs rows before it",
         "The marker may belong to the next transaction, unless it follows rows of the decided one.",
         always("eos_sink/kafka/log_scan.py", "_ends", "has_rows"),

@@ -160,7 +160,7 @@ GUARDS = (
         swap(
             "eos_sink/decision_log/codec.py",
             "decode",
-            'document["format"] not in _RECORD_FORMATS',
+            'document["format"] != FORMAT',
             "not document",
         ),
         "tests/decision_log/test_codec.py::test_a_record_with_one_wrong_part_is_an_error[changes0]",

@@ -172,11 +172,11 @@ def test_foreign_and_newer_records_are_listed_and_the_rest_is_shown(
     assert not found.ok
     assert cells(found)[0][2] == "committed"
     assert "has 1 records that this version cannot read" in render(found)
-    put(world, ops.query, b'{"format":2}')
+    put(world, ops.query, b'{"format":9}')
     found = ops.status()
     assert cells(found)[0][2] == "unreadable"
     assert "its latest record, at __eos_sink_log[0]@" in render(found)
-    with pytest.raises(CommandError, match="format 2"):
+    with pytest.raises(CommandError, match="format 9"):
         ops.types("commit", ops.id(0, 0), "--yes")
 
 

@@ -72,6 +72,9 @@ class Harness(Protocol):
         settings: Mapping[str, str] | None = None,
     ) -> str: ...
 
+    def make_again(self, topic: str) -> None:
+        """Delete a topic of one partition, and create it again."""
+
     def delete_records(self, topic: str, partition: int, before: int) -> None: ...
 
     def compact(self, topic: str) -> None:

@@ -9,7 +9,7 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.interfaces import TopicDescription
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka.rows import Rows
-from eos_sink.protocol.values import Position, Visibility
+from eos_sink.protocol.values import Position, Transaction, Visibility
 from tests.contract.harness import TIMEOUT_MS, Harness, Task
 
 NAMES = QueryNames("team-", "query-0123456789")
@@ -217,11 +217,11 @@ def keyed(task: Task, topic: str) -> Position:
     return Position(topic, 0, offset)
 
 
-def two_of_one_key(harness: Harness, topic: str) -> list[Position]:
+def two_of_one_key(harness: Harness, topic: str) -> dict[Position, Transaction]:
     """An aborted record, then a committed one."""
-    task, found = Task.start(harness), []
+    task, found = Task.start(harness), dict[Position, Transaction]()
     for finish in (task.abort, task.commit):
-        found.append(keyed(task, topic))
+        found[keyed(task, topic)] = task.transaction
         finish()
         task.producer.begin()
     return found
@@ -233,16 +233,15 @@ class CompactionContract:
     ) -> None:
         topic = harness.create_topic(compacted=True)
         first, second = Task.start(harness, 0), Task.start(harness, 1)
-        gone = [keyed(task, topic) for task in (first, second)]
+        gone = {keyed(task, topic): task.transaction for task in (first, second)}
         first.commit()
         second.abort()
         first.state(), second.state()
         harness.compact(topic)
         seen = harness.kafka().visibility(gone, harness.deadline())
         assert seen == dict.fromkeys(gone, Visibility.UNREADABLE)
-        asked = dict(zip(gone, (first.transaction, second.transaction), strict=True))
-        markers = harness.kafka().markers(asked, harness.deadline())
-        assert markers == {gone[0]: True, gone[1]: False}
+        markers = harness.kafka().markers(gone, harness.deadline())
+        assert list(markers.values()) == [True, False]
 
 
 class MarkerContract:
@@ -327,51 +326,56 @@ class MarkerContract:
 class VisibilityContract:
     def test_committed_aborted_and_open_records_are_distinguished(self, harness: Harness) -> None:
         topic = harness.create_topic(partitions=3)
-        witnesses = []
+        witnesses = {}
         for number in range(3):
             task = Task.start(harness, number)
             offsets = task.write(topic, b"a", b"b", partition=number)
-            witnesses.append(Position(topic, number, offsets[-1]))
+            witnesses[Position(topic, number, offsets[-1])] = task.transaction
             if number > 0:
                 (task.commit if number == 1 else task.abort)()
         # The open one comes first: it must not use up the time of the others.
         seen = harness.kafka().visibility(witnesses, harness.deadline(3))
-        assert seen == {witnesses[1]: Visibility.COMMITTED, witnesses[2]: Visibility.ABORTED}
+        _, committed, aborted = witnesses
+        assert seen == {committed: Visibility.COMMITTED, aborted: Visibility.ABORTED}
 
     def test_an_aborted_record_before_a_committed_one_is_aborted(self, harness: Harness) -> None:
         topic = harness.create_topic()
         task = Task.start(harness)
         aborted = Position(topic, 0, task.write(topic, b"aborted")[0])
+        asked = {aborted: task.transaction}
         task.abort()
         task.producer.begin()
         committed = Position(topic, 0, task.write(topic, b"committed")[0])
+        asked[committed] = task.transaction
         task.commit()
-        seen = harness.kafka().visibility([aborted, committed], harness.deadline())
+        seen = harness.kafka().visibility(asked, harness.deadline())
         assert seen == {aborted: Visibility.ABORTED, committed: Visibility.COMMITTED}
 
     def test_witnesses_near_and_far_are_looked_at_in_all_partitions(self, harness: Harness) -> None:
         topic = harness.create_topic(partitions=2)
-        witnesses, tasks = dict[Position, Visibility](), [Task.start(harness, n) for n in range(2)]
+        expected, asked = dict[Position, Visibility](), dict[Position, Transaction]()
+        tasks = [Task.start(harness, number) for number in range(2)]
         for number, far in enumerate((0, 1_100, 0, 1_100)):
             for partition, task in enumerate(tasks):
                 offsets = task.write(topic, *[b"x"] * far, b"witness", partition=partition)
                 committed = (number + partition) % 2 == 0
                 found = Visibility.COMMITTED if committed else Visibility.ABORTED
-                witnesses[Position(topic, partition, offsets[-1])] = found
+                witness = Position(topic, partition, offsets[-1])
+                expected[witness], asked[witness] = found, task.transaction
                 (task.commit if committed else task.abort)()
                 task.producer.begin()
-        assert harness.kafka().visibility(list(witnesses), harness.deadline()) == witnesses
+        assert harness.kafka().visibility(asked, harness.deadline()) == expected
 
     def test_a_record_behind_another_open_transaction_waits_for_it(self, harness: Harness) -> None:
         topic = harness.create_topic()
         other, task = Task.start(harness, 0), Task.start(harness, 1)
         other.write(topic, b"other")
-        witness = Position(topic, 0, task.write(topic, b"a")[0])
+        asked = {Position(topic, 0, task.write(topic, b"a")[0]): task.transaction}
         task.commit()
-        assert harness.kafka().visibility([witness], harness.deadline(2)) == {}
+        assert harness.kafka().visibility(asked, harness.deadline(2)) == {}
         other.abort()
-        seen = harness.kafka().visibility([witness], harness.deadline())
-        assert seen == {witness: Visibility.COMMITTED}
+        seen = harness.kafka().visibility(asked, harness.deadline())
+        assert seen == dict.fromkeys(asked, Visibility.COMMITTED)
 
     def test_deleted_records_are_unreadable(self, harness: Harness) -> None:
         topic = harness.create_topic()
@@ -380,7 +384,8 @@ class VisibilityContract:
         task.commit()
         harness.delete_records(topic, 0, second)
         witnesses = [Position(topic, 0, first), Position(topic, 0, second)]
-        seen = harness.kafka().visibility(witnesses, harness.deadline())
+        asked = dict.fromkeys(witnesses, task.transaction)
+        seen = harness.kafka().visibility(asked, harness.deadline())
         assert seen == {
             witnesses[0]: Visibility.UNREADABLE,
             witnesses[1]: Visibility.COMMITTED,
@@ -392,20 +397,47 @@ class VisibilityContract:
         (offset,) = task.write(topic, b"a")
         task.commit()
         harness.delete_records(topic, 0, offset + 2)
-        witness = Position(topic, 0, offset)
-        seen = harness.kafka().visibility([witness], harness.deadline())
-        assert seen == {witness: Visibility.UNREADABLE}
+        asked = {Position(topic, 0, offset): task.transaction}
+        seen = harness.kafka().visibility(asked, harness.deadline())
+        assert seen == dict.fromkeys(asked, Visibility.UNREADABLE)
+
+    @pytest.mark.parametrize("number", [0, 1], ids=["another epoch", "another producer"])
+    def test_a_record_of_another_transaction_is_none_of_this_one(
+        self, harness: Harness, number: int
+    ) -> None:
+        """The topic was made again, and has another record at that offset."""
+        topic = harness.create_topic()
+        task = Task.start(harness)
+        asked = {Position(topic, 0, task.write(topic, b"a")[0]): task.transaction}
+        task.abort()
+        harness.make_again(topic)
+        other = Task.start(harness, number)
+        other.write(topic, b"b")
+        other.commit()
+        other.state()
+        seen = harness.kafka().visibility(asked, harness.deadline())
+        assert seen == dict.fromkeys(asked, Visibility.UNREADABLE)
 
     def test_an_aborted_record_that_is_still_there_proves_the_abort_in_a_compacted_topic_too(
         self, harness: Harness
     ) -> None:
         topic = harness.create_topic(compacted=True)
-        aborted, there = two_of_one_key(harness, topic)
-        seen = harness.kafka().visibility([aborted, there], harness.deadline())
-        assert seen == {aborted: Visibility.ABORTED, there: Visibility.COMMITTED}
+        asked = two_of_one_key(harness, topic)
+        seen = harness.kafka().visibility(asked, harness.deadline())
+        assert list(seen.values()) == [Visibility.ABORTED, Visibility.COMMITTED]
+
+    def test_a_topic_that_is_made_again_has_another_id(self, harness: Harness) -> None:
+        topic, other = harness.create_topic(), harness.create_topic()
+        missing = f"missing-{harness.names.query}"
+        before = harness.kafka().topic_ids([topic, other, missing], harness.deadline())
+        harness.make_again(topic)
+        after = harness.kafka().topic_ids([topic, other, missing], harness.deadline())
+        assert before.keys() == after.keys() == {topic, other}
+        assert before[other] == after[other] != before[topic] != after[topic]
+        assert harness.kafka().topic_ids([], harness.deadline()) == {}
 
     def test_no_witness_is_no_question(self, harness: Harness) -> None:
-        assert harness.kafka().visibility([], harness.deadline()) == {}
+        assert harness.kafka().visibility({}, harness.deadline()) == {}
 
 
 class TopicContract:

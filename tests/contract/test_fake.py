@@ -56,6 +56,10 @@ class FakeHarness:
         self.cluster.create_topic(name, partitions, settings)
         return name
 
+    def make_again(self, topic: str) -> None:
+        del self.cluster.topics[topic]
+        self.cluster.create_topic(topic)
+
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         self.cluster.topics[topic].partitions[partition].delete_before(before)
 

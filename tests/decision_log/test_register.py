@@ -24,8 +24,6 @@ from tests.fakes.process import Moment
 from tests.fakes.producer import FakeProducer
 
 NAMES = QueryNames("p-", "q-0123456789")
-# As 0.1.0 writes it under the query's name without its prefix.
-MARKER = b'{"format": 2, "moved": "p-q-0123456789"}'
 
 
 class Writer:
@@ -375,12 +373,11 @@ def keys(cluster: FakeCluster) -> list[str]:
     return [(entry.key or b"").decode() for entry in entries]
 
 
-def test_other_queries_are_read_by_their_names_and_markers_are_skipped(
+def test_other_queries_are_read_by_their_names(
     cluster: FakeCluster,
 ) -> None:
     mine, theirs = Writer(cluster), Writer(cluster, QueryNames("team-", NAMES.query))
     mine.write(mine.join(), 0, batch=5)
-    append(mine, NAMES.query, MARKER)
     theirs.write(theirs.join(), 0)
     register = Writer(cluster, QueryNames("p-", "r-0123456789")).register
     found = register.read_other_queries(mine.deadline)

@@ -50,6 +50,7 @@ class FakeCluster:
     def __post_init__(self) -> None:
         self.groups = Groups(self.clock)
         self.coordinator = Coordinator(self.clock, self.groups)
+        self._made = 0
         self._unanswered: list[tuple[Transaction, bool]] = []
         self.clock.listen(self._recover)
 
@@ -93,7 +94,11 @@ class FakeCluster:
     def create_topic(
         self, name: str, partitions: int = 1, settings: Mapping[str, str] | None = None
     ) -> Topic:
-        return self.topics.setdefault(name, Topic(name, partitions, settings))
+        if name not in self.topics:
+            self._made += 1
+            topic_id = f"{name}#{self._made}"
+            self.topics[name] = Topic(name, partitions, settings, topic_id)
+        return self.topics[name]
 
     def elect_leaders(self) -> None:
         """Each partition takes records again, and gets the markers that it lacks."""

@@ -321,13 +321,13 @@ class FakeKafka:
 
     @port("visibility")
     def visibility(
-        self, witnesses: Sequence[Position], deadline: Deadline
+        self, witnesses: Mapping[Position, Transaction], deadline: Deadline
     ) -> Mapping[Position, Visibility]:
         def look() -> dict[Position, Visibility]:
-            found = {each: self._visibility(each) for each in witnesses}
+            found = {each: self._visibility(each, witnesses[each]) for each in witnesses}
             return {each: seen for each, seen in found.items() if seen is not None}
 
-        self.cluster.clock.wait(lambda: len(look()) == len(set(witnesses)), deadline.left)
+        self.cluster.clock.wait(lambda: len(look()) == len(witnesses), deadline.left)
         return look()
 
     @port("markers")
@@ -360,6 +360,10 @@ class FakeKafka:
         self, topics: Sequence[str], deadline: Deadline
     ) -> Mapping[str, TopicDescription | Unseen | None]:
         return {name: self._describe(name) for name in topics}
+
+    def topic_ids(self, topics: Collection[str], deadline: Deadline) -> Mapping[str, str]:
+        known = self.cluster.topics
+        return {name: known[name].id for name in topics if name in known}
 
     @port("group_members")
     def group_members(self, group: str, deadline: Deadline) -> Collection[str]:
@@ -412,11 +416,13 @@ class FakeKafka:
         if topic is None:
             return None
         parts = {log.partition: PartitionState(1, 1, 1) for log in topic.partitions}
-        return TopicDescription(name, parts, topic.settings, EVERYTHING)
+        return TopicDescription(name, parts, topic.settings, EVERYTHING, topic.id)
 
-    def _visibility(self, witness: Position) -> Visibility | None:
+    def _visibility(self, witness: Position, transaction: Transaction) -> Visibility | None:
         log = self._find_log(witness)
-        return Visibility.UNREADABLE if log is None else log.visibility(witness.offset)
+        if log is None:
+            return Visibility.UNREADABLE
+        return log.visibility(witness.offset, transaction)
 
     def _marker(self, witness: Position, transaction: Transaction) -> bool | None:
         log = self._find_log(witness)

@@ -126,7 +126,7 @@ class PartitionLog:
         kept = (e for e in self._entries if e and not e.marker)
         return [e for e in kept if e.txn.outcome is Outcome.COMMITTED]
 
-    def visibility(self, offset: int) -> Visibility | None:
+    def visibility(self, offset: int, transaction: Transaction) -> Visibility | None:
         """What is to be found at an offset; None while an open transaction keeps it back, or no
         leader is there to read it from."""
         if offset > self.end:
@@ -134,7 +134,7 @@ class PartitionLog:
         if offset >= self.last_stable or not self.has_leader:
             return None
         entry = self._entries[offset] if offset >= self.start else None
-        if entry is None:
+        if entry is None or entry.txn.identity != transaction:
             return Visibility.UNREADABLE
         committed = entry.txn.outcome is Outcome.COMMITTED
         return Visibility.COMMITTED if committed else Visibility.ABORTED
@@ -161,9 +161,14 @@ class Topic:
     """A topic and how records spread over its partitions."""
 
     def __init__(
-        self, name: str, partitions: int, settings: Mapping[str, str] | None = None
+        self,
+        name: str,
+        partitions: int,
+        settings: Mapping[str, str] | None = None,
+        topic_id: str = "",
     ) -> None:
         self.name = name
+        self.id = topic_id or name
         self.settings = {"min.insync.replicas": "1", **(settings or {})}
         self.partitions = [PartitionLog(name, number) for number in range(partitions)]
         self._next = 0

@@ -12,14 +12,14 @@ ABORT, COMMIT = 0, 1
 
 
 def batch_bytes(
-    offset: int, *values: bytes, producer: int = -1, transactional: bool = True
+    offset: int, *values: bytes, producer: int = -1, epoch: int = 0, transactional: bool = True
 ) -> bytearray:
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=0,
         is_transactional=transactional,
         producer_id=producer,
-        producer_epoch=0,
+        producer_epoch=epoch,
         base_sequence=0,
         batch_size=1 << 20,
     )

@@ -16,10 +16,11 @@ from eos_sink.kafka.fetch import Fetched
 from eos_sink.kafka.visibility import find_visibility
 from eos_sink.kafka.wire import Leader
 from eos_sink.kafka_config.acls import Acl, Resource
-from eos_sink.protocol.values import Position, Visibility
+from eos_sink.protocol.values import Position, Transaction, Visibility
 from tests.kafka.record_batches import ABORT, batch_bytes, batches, marker
 
 AT = Position("t", 0, 5)
+OWN = Transaction("id", 7, 0)
 
 
 def answer(*data: bytearray, stable: int = 10, aborted: Iterable[tuple[int, int]] = ()) -> Fetched:
@@ -46,7 +47,7 @@ def look_at(
         control=lambda: SimpleNamespace(wire=SimpleNamespace(run=lambda *_: {("t", 0): take()})),
         permissions=SimpleNamespace(witness=lambda topic: Acl("Read", Resource.TOPIC, topic)),
     )
-    return find_visibility(clients, witnesses, deadline)
+    return find_visibility(clients, dict.fromkeys(witnesses, OWN), deadline)
 
 
 def test_a_committed_record_is_there() -> None:
@@ -69,6 +70,12 @@ def test_a_record_that_is_gone_proves_nothing() -> None:
     assert look(KafkaError(KafkaError.OFFSET_OUT_OF_RANGE)) is Visibility.UNREADABLE
 
 
+def test_a_record_of_another_producer_or_epoch_is_none_of_the_transaction() -> None:
+    """The topic was deleted and made again."""
+    assert look(answer(batch_bytes(5, b"a", producer=8))) is Visibility.UNREADABLE
+    assert look(answer(batch_bytes(5, b"a", producer=7, epoch=1))) is Visibility.UNREADABLE
+
+
 def test_a_record_behind_an_open_transaction_is_waited_for() -> None:
     rows = batch_bytes(5, b"a", producer=7)
     assert look(answer(stable=5)) is None
@@ -81,7 +88,7 @@ def test_a_record_behind_an_open_transaction_is_waited_for() -> None:
 def test_a_broker_may_have_to_learn_before_a_record_is_called_gone(
     first: Fetched | KafkaError, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert look(first, answer(batch_bytes(5, b"a")), seconds=5) is Visibility.COMMITTED
+    assert look(first, answer(batch_bytes(5, b"a", producer=7)), seconds=5) is Visibility.COMMITTED
     monkeypatch.setattr(module, "_LEARNS_S", 0.0)
     assert look(first, seconds=5) is Visibility.UNREADABLE
 
@@ -123,12 +130,12 @@ def look_slowly(
 def test_the_time_to_learn_begins_with_the_first_answer_that_says_nothing(
     before: list[Fetched | KafkaError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    there = answer(batch_bytes(5, b"a")), answer(batch_bytes(9, b"b"))
+    there = answer(batch_bytes(5, b"a", producer=7)), answer(batch_bytes(9, b"b", producer=7))
     assert look_slowly(monkeypatch, *before, *there) == (Visibility.COMMITTED,) * 2
 
 
 def test_each_witness_has_its_time_to_learn(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = look_slowly(monkeypatch, *[EMPTY] * 4, EMPTY, answer(batch_bytes(9, b"b")))
+    found = look_slowly(monkeypatch, *[EMPTY] * 4, EMPTY, answer(batch_bytes(9, b"b", producer=7)))
     assert found == (Visibility.UNREADABLE, Visibility.COMMITTED)
 
 
@@ -144,7 +151,7 @@ def test_too_little_time_to_learn_proves_nothing(monkeypatch: pytest.MonkeyPatch
 
 def test_an_answer_that_may_change_is_asked_for_again() -> None:
     moved = KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)
-    assert look(moved, answer(batch_bytes(5, b"a")), seconds=5) is Visibility.COMMITTED
+    assert look(moved, answer(batch_bytes(5, b"a", producer=7)), seconds=5) is Visibility.COMMITTED
     assert look(moved) is None
 
 

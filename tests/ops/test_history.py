@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from eos_sink.decision_log.codec import encode
-from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import LogLine
 from eos_sink.ops.history import History, histories, read_records
 from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest
@@ -50,7 +49,7 @@ def test_a_rewritten_batch_is_a_new_decision() -> None:
 
 
 def test_foreign_records_are_listed_with_their_position() -> None:
-    newer = record(1, None).replace(b'"format":1', b'"format":2')
+    newer = record(1, None).replace(b'"format":4', b'"format":5')
     lines = [
         line(0, b"hello", "garbage"),
         line(1, b"{}", "x"),
@@ -61,7 +60,7 @@ def test_foreign_records_are_listed_with_their_position() -> None:
     assert records == []
     assert [str(u.position) for u in unreadable] == [f"log[3]@{offset}" for offset in range(4)]
     assert unreadable[2].why == "a tombstone"
-    assert unreadable[3].why == "format 2"
+    assert unreadable[3].why == "format 5"
     # Only what carries a name that the sink makes is a query's.
     known = histories(records, unreadable)
     assert list(known) == ["other-0123456789"]
@@ -74,23 +73,3 @@ def test_an_unreadable_record_hides_a_query_only_where_it_is_the_latest() -> Non
     assert hidden is not None
     assert hidden.position.offset == 1
     assert history(line(0, b"?"), line(1, good)).hidden is None
-
-
-def test_a_marker_of_0_1_0_is_no_record() -> None:
-    names = QueryNames("team-", QUERY)
-    one, two = (
-        encode(LogRecord(seq, decision(seq), f"w{seq}", prefix=names.prefix)) for seq in (1, 2)
-    )
-    lines = [
-        line(0, one, names.log_key),
-        line(1, two, names.log_key),
-        line(2, b'{"format": 2, "moved": "team-q-0123456789"}'),
-        line(3, b"?", "other-" + QUERY),
-    ]
-    found = histories(*read_records(lines))
-    assert list(found) == ["other-" + QUERY, names.shown]
-    assert [written.record.seq for written in found[names.shown].records] == [1, 2]
-    assert found[names.shown].hidden is None
-    hidden = found["other-" + QUERY].hidden
-    assert hidden is not None
-    assert hidden.position.offset == 3

@@ -102,7 +102,7 @@ class Canned:
         return {} if self.end_ is None else dict.fromkeys(transactions, self.end_)
 
     def visibility(
-        self, witnesses: Iterable[Position], deadline: Deadline
+        self, witnesses: Mapping[Position, Any], deadline: Deadline
     ) -> dict[Position, Visibility]:
         return {} if self.witness is None else dict.fromkeys(witnesses, self.witness)
 

@@ -249,7 +249,7 @@ def test_status_does_not_ask_for_what_the_log_calls_settled() -> None:
     assert "kafka.visibility" not in calls
 
 
-def test_an_older_version_reads_past_the_field() -> None:
+def test_a_record_says_that_its_decision_is_settled() -> None:
     record = LogRecord(3, None, "w", settled=True)
     assert decode(encode(record), "") == record
     assert b"settled" not in encode(LogRecord(3, None, "w"))

@@ -137,7 +137,7 @@ def test_a_batch_that_its_own_run_has_aborted_names_no_other_run(world: World) -
     assert "identity" not in str(stop.value)
 
 
-def test_a_record_of_an_older_version_names_no_run(world: World) -> None:
+def test_a_record_without_a_run_names_none(world: World) -> None:
     run = named(world, 99, "/x")
     reports = run.write(run.planner.plan(), 0, [b"a"])
     older = DecisionRegister(FakeKafka(world.cluster), world.options.names)

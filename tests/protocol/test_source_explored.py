@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from eos_sink.driver.source_reader import SourceReader
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import BatchId, LogRecord, SourcePosition
 from eos_sink.protocol.source_rules import SourceBatch
 from tests.fakes.process import Moment
@@ -84,8 +85,10 @@ def take_any_start_of_a_new_stream(monkeypatch: pytest.MonkeyPatch) -> Iterator[
 def take_the_start_from_the_log(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
     read = SourceReader.read
 
-    def trust(reader: SourceReader, record: LogRecord, batch: BatchId) -> SourceBatch:
-        found, known = read(reader, record, batch), record.source
+    def trust(
+        reader: SourceReader, record: LogRecord, batch: BatchId, deadline: Deadline
+    ) -> SourceBatch:
+        found, known = read(reader, record, batch, deadline), record.source
         if known is None or known.batch.stream != batch.stream:
             return found
         return replace(found, start={**found.start, **known.end})
