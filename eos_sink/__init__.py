@@ -119,7 +119,8 @@ def starting_offsets(options: Mapping[str, str], default: str = "earliest") -> s
 
     Args:
         options: those of the sink (`kafka.*`, `eos.source.group.id`, `checkpointLocation` and so
-            on) and the source's `subscribe`, `subscribePattern` or `assign`.
+            on) and the source's `subscribe`, `subscribePattern` or `assign`. The defaults of the
+            active session (`spark.datasource.kafka-eos.*`) count, too.
         default: where topics begin that the query has never read: 'earliest', 'latest', or
             'committed', which is where the group is.
 
@@ -132,8 +133,11 @@ def starting_offsets(options: Mapping[str, str], default: str = "earliest") -> s
         EosSinkError: the brokers do not answer, or the decision log cannot be read.
     """
     from eos_sink.ops.starting_offsets import find_starting_offsets
+    from eos_sink.spark.classic_session import active_settings
+    from eos_sink.spark.session_defaults import Defaults
 
-    return find_starting_offsets(options, default)
+    given = Defaults.of_settings(active_settings()).under(options)
+    return find_starting_offsets(given, default)
 
 
 def status(

@@ -149,8 +149,7 @@ def query_origin(
     """From the arguments of `query_identity`, without what a reader of the log must not see."""
     location = checkpoint_location
     if location:
-        location = shown_location(location)
-        location = _normalised(location) if _ABSOLUTE.match(location) else location
+        location = normalised_location(shown_location(location))
     return Origin(explicit or None, location or None, query_name or None)
 
 
@@ -180,7 +179,7 @@ def query_identity(
                 remedy="Give an absolute checkpointLocation, or name the query with option "
                 "eos.id. Nothing was written.",
             )
-        path = _normalised(checkpoint_location)
+        path = normalised_location(checkpoint_location)
         readable = _without_secrets(path).rstrip("/").rsplit("/", 1)[-1]
         return _identity("checkpoint", path, readable)
     if query_name:
@@ -221,11 +220,12 @@ def _without_secrets(location: str) -> str:
     return location if _CONTAINER.match(location) else _USER_PART.sub("", location)
 
 
-def _normalised(location: str) -> str:
+def normalised_location(location: str) -> str:
     """One spelling for a directory, as in Hadoop's Path: `file:///x`, `file:/x/` and `/x` are the
-    same, and so are `hdfs:/x` and `HDFS:///./x`."""
+    same, and so are `hdfs:/x` and `HDFS:///./x`. A relative location stays as it is."""
     match = _LOCATION.fullmatch(location)
-    assert match is not None
+    if match is None:
+        return location
     scheme, host, path = (match[1] or "").lower(), match[2] or "", match[3]
     path = posixpath.normpath(re.sub(r"/{2,}", "/", path))
     if scheme in ("", "file") and host in ("", "localhost"):

@@ -18,6 +18,7 @@ from eos_sink.identity import (
     Origin,
     QueryNames,
     batch_identity,
+    normalised_location,
     query_identity,
     query_origin,
 )
@@ -365,7 +366,7 @@ def _source(options: Mapping[str, str]) -> SourceOptions | None:
     from eos_sink.kafka_config.source_topics import parse_source_topics
 
     topics = parse_source_topics(options)
-    return SourceOptions(group, checkpoint, topics, discards_state)
+    return SourceOptions(group, normalised_location(checkpoint), topics, discards_state)
 
 
 def _inline_bytes(options: Mapping[str, str], client: Mapping[str, str]) -> int:

@@ -84,7 +84,10 @@ def make_report(names: QueryNames, state: SourceState) -> Report:
     position = state.position
     reached = position.reached if position else {}
     known = position is not None and not position.stale
-    starting = json.dumps(as_json(reached)) if known else None
+    # Spark refuses offsets of topics that it does not read.
+    read = {topic for topic, _ in position.end} if position else set()
+    begins = {place: offset for place, offset in reached.items() if place[0] in read}
+    starting = json.dumps(as_json(begins)) if known else None
     rows = [
         _make_row(place, reached.get(place), state.committed.get(place), state.ends.get(place))
         for place in sorted({*reached, *state.committed})

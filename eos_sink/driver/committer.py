@@ -52,6 +52,7 @@ from eos_sink.protocol.rules import (
     check_vote,
     completes,
     is_already_visible,
+    second_frame,
     vote_margin_ms,
 )
 from eos_sink.protocol.values import ProducerFenced, Transaction, TransactionStatus
@@ -420,6 +421,9 @@ class Committer:
 
             raise superseded(token, entry)
         if self._source is not None:
+            if spark_run and spark_run == decision.spark_run:
+                # Also without rows: another batch would have some.
+                raise second_frame(self._names, decision.batch)
             self._source.check_replay(entry.record, decision.batch)
         has_rows = any(report.digest.rows for report in reports)
         if decision.batch.numbering is Numbering.FOREACH and not has_rows:

@@ -18,7 +18,7 @@ from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol import operator_errors, source_errors
 from eos_sink.protocol.model import BatchId, LogRecord, SourcePosition
-from eos_sink.protocol.source_rules import check_whole, returns_to_start
+from eos_sink.protocol.source_rules import check_whole, has_written_as_query, returns_to_start
 from eos_sink.protocol.values import Offsets, Place
 from eos_sink.sink_options import SOURCE_GROUP, SinkOptions, SourceOptions
 
@@ -53,18 +53,24 @@ def find_starting_offsets(
     if default not in [each.value for each in Default]:
         names = ", ".join(repr(each.value) for each in Default)
         raise ConfigurationError(f"default is {default!r}, none of {names}.", remedy="Correct it.")
-    # A query that writes within foreachBatch has another identity than one that writes by itself.
-    queries = [parse_options(given), parse_batch_options(given).sink]
-    source = queries[0].source
+    queries = [parse_options(given)]
+    own = queries[0]
+    if own.origin.eos_id is not None:
+        # A query that writes within foreachBatch has another identity than one that writes by
+        # itself. Without eos.id it may be another query's.
+        queries.append(parse_batch_options(given).sink)
+    source = own.source
     if source is None:
         raise ConfigurationError(
             f"Option {SOURCE_GROUP} is missing: without it the decision log does not know the "
             "source's offsets.",
             remedy="Give starting_offsets the options of the sink and of the source.",
         )
-    with closing(connect(queries[0].cluster)) as kafka:
-        found = [_Query(kafka, options, source, files) for options in queries]
-        latest = max(found, key=_Query.knows_most)
+    with closing(connect(own.cluster)) as kafka:
+        latest, *others = (_Query(kafka, options, source, files) for options in queries)
+        # Batch writes share its names, and say nothing about a query.
+        written = [each for each in others if has_written_as_query(each.record)]
+        latest = max([latest, *written], key=_Query.knows_most)
         return json.dumps(source_errors.as_json(latest.find(Default(default))))
 
 
@@ -111,7 +117,7 @@ class _Query:
         reached = known.reached if known is not None else {}
         committed: Offsets = {}
         if default is Default.COMMITTED:
-            committed = self._kafka.group_offsets(self._source.group, self._deadline)
+            committed = self._read_group(reached)
         otherwise = _LATEST if default is Default.LATEST else _EARLIEST
         topics = {topic for topic, _ in reached}
         found: dict[Place, int] = {}
@@ -119,6 +125,19 @@ class _Query:
             unknown = _EARLIEST if place[0] in topics else committed.get(place, otherwise)
             found[place] = reached.get(place, unknown)
         return found
+
+    def _read_group(self, known: Offsets) -> Offsets:
+        """The group's offsets where the log does not know the position, in topics that are read."""
+        committed = self._kafka.group_offsets(self._source.group, self._deadline)
+        topics = self._source.topics
+        begins = {
+            place: offset
+            for place, offset in committed.items()
+            if place not in known and (topics is None or topics.selects(place[0]))
+        }
+        position = SourcePosition(self._source.group, BatchId("", -1), begins, begins)
+        self._reader.check_bounds(position, begins, self._deadline, has_begun=False)
+        return begins
 
     def _check_other_sink(self, stream: str, number: int) -> None:
         if self.record.source is not None or self.record.decided:

@@ -122,6 +122,11 @@ def check_whole(
         raise source_errors.other_sources(names, batch, known, location)
 
 
+def has_written_as_query(record: LogRecord) -> bool:
+    """True if the identity has a query's batch, or its position."""
+    return record.source is not None or _last_stream(record) is not None
+
+
 def _last_stream(record: LogRecord) -> str | None:
     """The stream of the latest decided batch of a query; None: there is none."""
     streams = [batch.stream for batch in record.decided if batch.numbering.is_by_spark]

@@ -50,6 +50,14 @@ def read_settings(spark: Any) -> dict[str, str]:
     return dict(getattr(spark.conf, "getAll", {}))
 
 
+def active_settings() -> dict[str, str]:
+    """The settings of this thread's session; none if it has no session."""
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    return {} if active is None else read_settings(active)
+
+
 def to_dict(scala_map: Any) -> dict[str, str]:
     """A map of the JVM. Py4J would send four requests for each entry, so names and values come as
     one text each. Any text may be in them, so what separates them is another one each time."""

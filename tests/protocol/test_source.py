@@ -489,6 +489,18 @@ class TestAFunctionThatCatchesErrors:
         assert reader.world.visible() == [b"0-0", b"0-2", b"1-0", b"1-2"]
         assert committed(reader.world) == {0: 3, 1: 3}
 
+    def test_does_not_hide_a_second_frame_with_the_group_until_a_batch_has_rows(
+        self, reader: Reader
+    ) -> None:
+        number = reader.begin()
+        for _ in range(2):
+            plan = reader.driver.planner.plan()
+            reports = reader.driver.write(plan, number, [], [], spark_run="run-1")
+            if not reports[0].replayed:
+                reader.driver.committer.commit(reports)
+        with pytest.raises(ConfigurationError, match="a second time"):
+            reader.driver.committer.commit(reports)
+
     def test_loses_nothing_if_the_batch_had_nothing(self, reader: Reader) -> None:
         reader.run()
         reader.files.ends[1], reader.files.commits = {0: 1, 1: 1}, {0, 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -143,3 +144,17 @@ def test_a_task_refuses_settings_that_were_not_applied(
     else:
         with pytest.raises(ConfigurationError, match=said):
             defaults.check_applied(given, settings)
+
+
+def test_starting_offsets_go_by_the_defaults_of_the_active_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[tuple[Mapping[str, str], str]] = []
+    settings = {SERVERS: "broker:1", "spark.cores.max": "2"}
+    monkeypatch.setattr("eos_sink.spark.classic_session.active_settings", lambda: settings)
+    monkeypatch.setattr(
+        "eos_sink.ops.starting_offsets.find_starting_offsets",
+        lambda *asked: given.append(asked),
+    )
+    eos_sink.starting_offsets({"eos.id": "q"}, "latest")
+    assert given == [({"kafka.bootstrap.servers": "broker:1", "eos.id": "q"}, "latest")]
