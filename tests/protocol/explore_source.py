@@ -95,6 +95,7 @@ class SourceStory:
         self.scene = Scene(self.world, self.plot.strikes)
         self.scene.meddle = self._meddle
         self._copies: list[Checkpoint] = []
+        self._tried: set[tuple[str | None, int]] = set()
         self._refusals = 0
         self._retried = False
         with time_of(self.world):
@@ -205,9 +206,10 @@ class SourceStory:
             self._delete()
 
     def _delete(self) -> None:
-        if self.plot.keeps:
-            self._copies.append(copy.deepcopy(self.world.checkpoint))
-        self.world.checkpoint.delete()
+        checkpoint = self.world.checkpoint
+        if self.plot.keeps and (checkpoint.stream, checkpoint.number) not in self._tried:
+            self._copies.append(copy.deepcopy(checkpoint))
+        checkpoint.delete()
         self._refusals = 0
         self._switch(on=True)
 
@@ -218,6 +220,7 @@ class SourceStory:
         for each in reversed(self._copies):
             if each.stream == last:
                 self._copies.remove(each)
+                self._tried.add((each.stream, each.number))
                 self.world.checkpoint = copy.deepcopy(each)
                 return True
         return False

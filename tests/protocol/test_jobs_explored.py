@@ -120,6 +120,12 @@ def test_users_who_obey_lose_and_double_no_row_and_meet_every_error(first: int) 
     assert REACHED - pairs.keys() == set() if first else len(pairs) > len(REACHED) // 2
 
 
+def test_a_run_that_two_others_have_overtaken_goes_on_behind_them() -> None:
+    strikes = Strike(Fault.KILL_PROCESS, 95), Strike(Fault.RIVAL, 104), Strike(Fault.RIVAL, 213)
+    plot = Plot(strikes, (Numbering.FOREACH,), inline=60, result_bytes=100)
+    assert play(plot).violations == []
+
+
 # --- Defects that the explorer has to find: each is brought back, with plots that may show it.
 
 

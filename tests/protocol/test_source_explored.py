@@ -74,6 +74,23 @@ def test_a_user_who_obeys_has_each_row_once(first: int, stories: int) -> None:
         assert story.violations == [], (seed, story.plot)
 
 
+# --- Plots that have lost or doubled rows, or come to no end.
+
+
+def test_a_run_that_writes_into_the_directory_of_the_next_one_moves_nothing_back() -> None:
+    story = play(SourcePlot((Strike(Fault.LEAVE_RUN, 187, 200), Strike(Fault.DELETE, 251))))
+    assert story.violations == []
+    assert story.errors["OperatorNeededError"] == 1
+
+
+def test_a_copy_that_is_too_old_is_put_back_once_and_the_lost_rows_given_up() -> None:
+    faults = (Fault.COPY, 99), (Fault.KILL_RUN, 188), (Fault.DELETE, 188), (Fault.TIME_OUT, 189)
+    strikes = tuple(Strike(*each) for each in faults)
+    story = play(SourcePlot(strikes, keeps=True, resets=True, retries=True))
+    assert story.violations == []
+    assert story.world.accepted != set()
+
+
 # --- Defects that the explorer has to find: each is brought back, with plots that may show it.
 
 

@@ -256,7 +256,8 @@ class Query(User):
             if self.scene.begin():
                 self._start_with_new_checkpoint(number)
             if self._run(self._checkpoints[-1]):
-                self.done = number + 1
+                # Another run may have gone on since.
+                self.done = max(self.done, number + 1)
 
     def _start_with_new_checkpoint(self, number: int) -> None:
         """A new checkpoint reads again what the old one has not noted as done."""
