@@ -12,16 +12,18 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from eos_sink.errors import OperatorNeededError
-from eos_sink.identity import Origin
+from eos_sink.identity import Origin, QueryNames
 from eos_sink.metrics.names import Count, Step
 from eos_sink.metrics.stats import Stats, StepTime
 from eos_sink.protocol import operator_errors
 from eos_sink.protocol.model import (
     BatchId,
+    Claim,
     DeadLetters,
     Decision,
     Inlined,
     LogRecord,
+    Numbering,
     OtherStream,
     Override,
     Prepared,
@@ -32,6 +34,7 @@ from eos_sink.protocol.model import (
 from eos_sink.protocol.values import Offsets, Place, Position
 
 FORMAT = 4
+_CLAIMS = "claims"
 
 T = TypeVar("T", str, bool, int)
 
@@ -117,7 +120,44 @@ def is_record(value: bytes) -> bool:
     with contextlib.suppress(OperatorNeededError):
         decode(value, "")
         return True
-    return False
+    return is_claim(value)
+
+
+def encode_claim(claim: Claim) -> bytes:
+    document = {
+        "format": FORMAT,
+        _CLAIMS: claim.subject,
+        "prefix": claim.names.prefix,
+        "query": claim.names.query,
+        "numbering": claim.numbering.name,
+    }
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def is_claim(value: bytes) -> bool:
+    """True if a record of the log is no query's, but a claim."""
+    try:
+        return type(json.loads(value)[_CLAIMS]) is str
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
+
+
+def decode_claim(value: bytes, key: str) -> Claim:
+    """Raises:
+    OperatorNeededError: it is no claim of this format, or its key belongs to another one.
+    """
+    try:
+        document = json.loads(value)
+        if document["format"] != FORMAT:
+            raise ValueError(f"format {document['format']}")
+        names = QueryNames(_typed(str, document["prefix"]), _typed(str, document["query"]))
+        subject = _typed(str, document[_CLAIMS])
+        claim = Claim(names, subject, Numbering[document["numbering"]])
+        if claim.key != key:
+            raise ValueError(f"the claim of {names.group} to {subject}")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise operator_errors.unreadable_record(key, error) from error
+    return claim
 
 
 def _encode_decision(decision: Decision) -> dict[str, Any]:

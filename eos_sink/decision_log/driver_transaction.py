@@ -1,4 +1,5 @@
-"""The driver's transaction: rows of small partitions, group offset, the source's offsets, record.
+"""The driver's transaction: rows of small partitions, group offset, the source's offsets, record,
+and, at the first decision of a stream, its claims.
 
 The order decides who waits for whom. Other queries have their records in the same partition of the
 log, and read past an open transaction only when it has ended. So what may wait for brokers of its
@@ -12,11 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eos_sink.decision_log.codec import encode
+from eos_sink.decision_log.codec import encode, encode_claim
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionalProducer
-from eos_sink.protocol.model import LogRecord, PlanToken, SourcePosition
-from eos_sink.protocol.values import ProduceFailed
+from eos_sink.protocol.model import Claim, LogRecord, PlanToken, SourcePosition
+from eos_sink.protocol.values import Position, ProduceFailed
 
 if TYPE_CHECKING:
     from eos_sink.kafka.rows import Rows
@@ -86,3 +87,10 @@ def send_record(producer: TransactionalProducer, token: PlanToken, record: LogRe
         on_offset=note,
     )
     return sent
+
+
+def send_claim(producer: TransactionalProducer, claim: Claim, home: Position) -> None:
+    """Queue a claim, behind the record: what it waits for is then waited for once."""
+    producer.produce(
+        home.topic, encode_claim(claim), key=claim.key.encode(), partition=home.partition
+    )

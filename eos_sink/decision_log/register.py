@@ -22,6 +22,7 @@ from eos_sink.decision_log.driver_transaction import (
     TRANSACTION_MS,
     SentRecord,
     Vote,
+    send_claim,
     send_record,
     send_rows,
 )
@@ -38,12 +39,14 @@ from eos_sink.kafka.interfaces import Kafka, LogReader, TransactionalProducer
 from eos_sink.metrics.stats import Stats
 from eos_sink.protocol import operator_errors
 from eos_sink.protocol.model import (
+    Claim,
     Decision,
     Entry,
     LogRecord,
     OtherStream,
     PlanToken,
     SourcePosition,
+    claims_of,
 )
 from eos_sink.protocol.values import (
     MemberRefused,
@@ -294,7 +297,8 @@ class DecisionRegister:
                 )
                 if other_streams is not None:
                     record = replace(record, other_streams=other_streams)
-                return self._append(token, record, rows, source, vote and voted, deadline)
+                claims = [*claims_of(token.names, entry.record, record)]
+                return self._append(token, record, claims, rows, source, vote and voted, deadline)
             except BaseException as error:
                 is_row_late = deadline.passed and _is_of_row(error, token)
                 if error in refusals or is_row_late or not _repeatable(error):
@@ -410,6 +414,7 @@ class DecisionRegister:
         self,
         token: PlanToken,
         record: LogRecord,
+        claims: Sequence[Claim],
         rows: Sequence[Rows],
         source: SourcePosition | None,
         vote: Vote | None,
@@ -422,6 +427,8 @@ class DecisionRegister:
         answer = deadline.within(deadline.seconds / _TRIES)
         send_rows(producer, token, rows, source, answer)
         sent = send_record(producer, token, record)
+        for claim in claims:
+            send_claim(producer, claim, self._kafka.claim_home(claim.subject))
         if vote is not None or self._unproven is not None:
             producer.flush(answer)
             producer.check()

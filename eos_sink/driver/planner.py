@@ -451,10 +451,10 @@ class Planner:
         the batch that Spark has begun; the log knows from then on where the query stands."""
         decision = entry.decision
         if decision is not None and found.lost and not found.doubtful:
-            from eos_sink.protocol.source_rules import returns_to_start, source_of
+            from eos_sink.protocol.source_rules import returns_to_start
 
             start = returns_to_start(entry.record, decision, found.lost)
-            if start is not None and source.stream != source_of(decision.batch):
+            if start is not None and source.stream != decision.batch.source:
                 # The group moves with the position: a reset of it must not be overwritten.
                 source.check_group(entry.record.source, {}, deadline)
                 entry, found = self._write_source(entry, None, start, deadline), Settlement()

@@ -20,7 +20,6 @@ from eos_sink.protocol.source_rules import (
     check_start,
     is_new_stream,
     new_partitions,
-    source_of,
 )
 from eos_sink.protocol.values import Offsets
 from eos_sink.sink_options import SOURCE_GROUP, SinkOptions, SourceOptions
@@ -101,7 +100,7 @@ class SourceReader:
         if before is None:
             raise self._unreadable(f"does not show where {batch} begins")
         # Last: the directory may be deleted at any time, and another query begin in it.
-        self.check_query(source_of(batch))
+        self.check_query(batch.source)
         known = record.source
         start = {place: before.get(place, 0) for place in end}
         # What a stream keeps is there from its first batch on: looking costs two listings.

@@ -153,6 +153,16 @@ class ConfluentKafka:
 
         return read_latest_records(self.clients, deadline)
 
+    def claim_home(self, subject: str) -> Position:
+        from eos_sink.kafka.log_topic import home_of
+
+        return Position(self.log_topic, home_of(subject), 0)
+
+    def claim_records(self, subject: str, suffix: str, deadline: Deadline) -> Mapping[str, bytes]:
+        from eos_sink.kafka.log_reader import read_claim_records
+
+        return read_claim_records(self.clients, subject, suffix, deadline)
+
     def visibility(
         self, witnesses: Mapping[Position, Transaction], deadline: Deadline
     ) -> Mapping[Position, Visibility]:

@@ -351,6 +351,14 @@ class Kafka(Protocol):
         """The latest committed record of every query in the decision log, by key, up to the high
         watermarks at the call. Reads all of the log."""
 
+    def claim_home(self, subject: str) -> Position:
+        """The place of all claims of a subject in the decision log (offset 0)."""
+
+    def claim_records(self, subject: str, suffix: str, deadline: Deadline) -> Mapping[str, bytes]:
+        """The latest committed record of each key there that ends with the suffix, up to the high
+        watermark of the newest leader at the call: open transactions before it are waited for. The
+        log's topic exists."""
+
     def visibility(
         self, witnesses: Mapping[Position, Transaction], deadline: Deadline
     ) -> Mapping[Position, Visibility]:

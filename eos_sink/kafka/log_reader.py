@@ -273,6 +273,22 @@ def read_latest_records(clients: SharedClients, deadline: Deadline) -> dict[str,
     return {key.decode(errors="replace"): value for key, value in latest.items()}
 
 
+def read_claim_records(
+    clients: SharedClients, subject: str, suffix: str, deadline: Deadline
+) -> dict[str, bytes]:
+    """See `eos_sink.kafka.interfaces.Kafka.claim_records`."""
+    latest, ending = dict[bytes, bytes](), suffix.encode()
+
+    def take(record: Any) -> None:
+        if record.key is not None and record.key.endswith(ending):
+            latest[record.key] = record.value or b""
+
+    reader = PartitionReader(clients, home_of(subject), take)
+    reader.look_up_leader(deadline)
+    _read_all(reader, deadline)
+    return {key.decode(errors="replace"): value for key, value in latest.items()}
+
+
 def _read_all(reader: PartitionReader, deadline: Deadline) -> None:
     """Read to the high watermark, past open transactions."""
     reader.read_to(reader.read(deadline).end, deadline)

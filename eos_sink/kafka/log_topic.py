@@ -37,9 +37,9 @@ _SETTING_REFUSED = (
 )
 
 
-def home_of(query: str) -> int:
-    """The partition of the decision log that has the query's records."""
-    return zlib.crc32(query.encode()) % LOG_PARTITIONS
+def home_of(name: str) -> int:
+    """The partition of the decision log that has the records of a query, or a subject's claims."""
+    return zlib.crc32(name.encode()) % LOG_PARTITIONS
 
 
 def may_be_log(topic: TopicDescription) -> bool:

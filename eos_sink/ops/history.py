@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from eos_sink.decision_log.codec import decode, newer_format
+from eos_sink.decision_log.codec import decode, is_claim, newer_format
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.admin_interface import Admin, LogLine
@@ -91,10 +91,12 @@ class History:
 
 
 def read_records(lines: Iterable[LogLine]) -> tuple[list[Written], list[Unreadable]]:
-    """Decode lines of the log, in their order."""
+    """Decode lines of the log, in their order, without claims."""
     records: list[Written] = []
     unreadable: list[Unreadable] = []
     for line in lines:
+        if is_claim(line.value):
+            continue
         try:
             record = decode(line.value, str(line.position))
         except OperatorNeededError as error:

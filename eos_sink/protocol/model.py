@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from enum import Enum
@@ -58,18 +58,21 @@ class BatchId:
         return next(prefixed, Numbering.STREAM)
 
     @property
+    def source(self) -> str:
+        """Spark's query id, the `txnAppId`, or something unique for a single write."""
+        return self.stream.removeprefix(self.numbering.value)
+
+    @property
     def namesakes(self) -> frozenset[str]:
         """Stream ids of the same query under another identity: its checkpoint was moved, or it
         started or stopped writing with `foreachBatch`. Frames of one query have several identities,
         so their own stream id proves nothing."""
-        source = self.stream.removeprefix(self.numbering.value)
         if self.numbering is Numbering.STREAM:
-            return frozenset({source, f"{Numbering.FOREACH.value}{source}"})
-        return frozenset({source} if self.numbering is Numbering.FOREACH else ())
+            return frozenset({self.source, f"{Numbering.FOREACH.value}{self.source}"})
+        return frozenset({self.source} if self.numbering is Numbering.FOREACH else ())
 
     def __str__(self) -> str:
-        numbering = self.numbering
-        source = self.stream.removeprefix(numbering.value)
+        numbering, source = self.numbering, self.source
         if numbering is Numbering.VERSION:
             return f"version {self.batch} of txnAppId {source!r}"
         if numbering is Numbering.ONCE:
@@ -466,6 +469,52 @@ class LogRecord:
         return LogRecord(
             self.seq + 1, decision, writer, others, run, prefix, stats, settled, given_up, source
         )
+
+
+@dataclass(frozen=True)
+class Claim:
+    """An identity has written a stream, or moved a consumer group. A decision is found by the
+    identity that has made it, a claim by what it is about: so an identity that writes a stream for
+    the first time finds the others that have written it.
+
+    Attributes:
+        names: of the identity.
+        subject: `stream_subject` or `group_subject`. One partition of the log has all its claims.
+        numbering: of the batch that was the first one.
+    """
+
+    names: QueryNames
+    subject: str
+    numbering: Numbering
+
+    @property
+    def key(self) -> str:
+        """Of its record: compaction keeps one for each identity and subject."""
+        return f"{self.names.log_key}{claim_suffix(self.subject)}"
+
+
+def claim_suffix(subject: str) -> str:
+    """The end of the keys of a subject's claims. A query's name has no dot at its end."""
+    return f" claims {subject}."
+
+
+def stream_subject(batch: BatchId) -> str:
+    """The same for all ways of writing: frames and rows of one query have one checkpoint."""
+    return f"stream {batch.source}"
+
+
+def group_subject(group: str) -> str:
+    return f"group {group}"
+
+
+def claims_of(names: QueryNames, before: LogRecord, record: LogRecord) -> Iterator[Claim]:
+    """The claims that a record makes which follows another one."""
+    batch = record.decision.batch if record.decision else None
+    if batch and batch.numbering.is_by_spark and not before.knows(batch.stream):
+        yield Claim(names, stream_subject(batch), batch.numbering)
+    source, known = record.source, before.source
+    if source and (known is None or known.group != source.group):
+        yield Claim(names, group_subject(source.group), source.batch.numbering)
 
 
 @dataclass(frozen=True)

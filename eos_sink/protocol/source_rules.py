@@ -155,8 +155,3 @@ def returns_to_start(
     if not decision.is_invisible(lost):
         return None
     return replace(known, end=known.start)
-
-
-def source_of(batch: BatchId) -> str:
-    """Spark's id of the query that the batch is of."""
-    return batch.stream.removeprefix(batch.numbering.value)

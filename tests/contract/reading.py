@@ -23,6 +23,7 @@ def append(
     *,
     commit: bool = True,
     timestamp: int | None = None,
+    partition: int | None = None,
 ) -> int:
     """Write one record to the decision log with the driver's producer; its offset."""
     kafka = harness.kafka()
@@ -32,7 +33,8 @@ def append(
     producer.init(harness.deadline())
     producer.begin()
     offsets: list[int] = []
-    row = value, key.encode(), position.topic, None, position.partition, timestamp
+    place = position.partition if partition is None else partition
+    row = value, key.encode(), position.topic, None, place, timestamp
     producer.produce_rows(Rows.of([row]), lambda *place: offsets.append(place[-1]))
     producer.flush(harness.deadline())
     (producer.commit if commit else producer.abort)(harness.deadline())
@@ -140,6 +142,38 @@ class LogContract:
         assert page is not None
         assert KEY not in {line.key for line in page.lines}
         assert harness.kafka().log_records(harness.deadline(60)) == {KEY: b"1"}
+        dead.close()
+
+    def test_claims_are_the_latest_records_of_a_subject_s_keys_in_its_partition(
+        self, harness: Harness
+    ) -> None:
+        kafka = harness.kafka()
+        home = kafka.claim_home("stream one")
+        for value, key, commit in (
+            (b"1", "team-q claims stream one.", True),
+            (b"other", "team-q claims stream two.", True),
+            (b"2", "team-q claims stream one.", True),
+            (b"aborted", "team-q claims stream one.", False),
+            (b"3", "team-r claims stream one.", True),
+        ):
+            append(harness, value, key, commit=commit, partition=home.partition)
+        found = harness.kafka().claim_records(
+            "stream one", " claims stream one.", harness.deadline()
+        )
+        assert found == {"team-q claims stream one.": b"2", "team-r claims stream one.": b"3"}
+
+    def test_a_claim_behind_an_open_transaction_is_waited_for(self, harness: Harness) -> None:
+        kafka = harness.kafka()
+        dead = kafka.log_producer(f"{harness.names.driver}-dead", 3_000)
+        dead.init(harness.deadline())
+        dead.begin()
+        home = kafka.claim_home("stream one")
+        kafka.log_reader(NAMES, harness.deadline())
+        dead.produce(home.topic, b"never", key=b"d claims stream one.", partition=home.partition)
+        dead.flush(harness.deadline())
+        append(harness, b"1", "q claims stream one.", partition=home.partition)
+        found = kafka.claim_records("stream one", " claims stream one.", harness.deadline(60))
+        assert found == {"q claims stream one.": b"1"}
         dead.close()
 
     def test_one_reader_reads_what_was_written_since_it_last_read(self, harness: Harness) -> None:

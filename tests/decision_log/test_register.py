@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from eos_sink.decision_log import DecisionRegister, Entry
 from eos_sink.errors import (
     CommitFailedError,
     OperatorNeededError,
@@ -16,36 +14,13 @@ from eos_sink.errors import (
 )
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.protocol.model import BatchId, Decision, PlanToken, RowDigest
+from eos_sink.protocol.model import PlanToken
 from eos_sink.protocol.values import Position
+from tests.decision_log.writer import NAMES, Writer, append, decision
 from tests.fakes.cluster import FakeCluster
-from tests.fakes.kafka import FakeKafka, FakeLogReader
+from tests.fakes.kafka import FakeLogReader
 from tests.fakes.process import Moment
 from tests.fakes.producer import FakeProducer
-
-NAMES = QueryNames("p-", "q-0123456789")
-
-
-class Writer:
-    """One process with a register, and a token that is current until another member joins."""
-
-    def __init__(self, cluster: FakeCluster, names: QueryNames = NAMES) -> None:
-        self.names = names
-        self.kafka = FakeKafka(cluster)
-        self.register = DecisionRegister(self.kafka, names)
-        self.deadline = Deadline(30)
-
-    def join(self) -> bytes:
-        return self.kafka.member(self.names.group, self.names.driver, 60_000).join(self.deadline)
-
-    def write(self, member: bytes, seq: int, batch: int = 0) -> Entry:
-        position = replace(self.register.read(self.deadline).position, offset=0)
-        token = PlanToken(self.names, seq, position, member)
-        return self.register.write(token, decision(batch), self.deadline)
-
-
-def decision(batch: int) -> Decision:
-    return Decision(BatchId("s", batch), 0, 0, RowDigest(), ())
 
 
 @pytest.fixture
@@ -168,15 +143,6 @@ def test_a_plan_is_refused_by_a_log_that_has_lost_its_record(cluster: FakeCluste
         Writer(cluster).register.write(token, None, writer.deadline)
     assert (lost.value.data["known"], lost.value.data["seq"]) == (5, 5)
     assert writer.register.read(writer.deadline).seq == 5
-
-
-def append(writer: Writer, key: str, value: bytes) -> None:
-    position = writer.register.connect(writer.deadline).home
-    producer = writer.kafka.log_producer("stranger", 60_000)
-    producer.init(writer.deadline)
-    producer.begin()
-    producer.produce(position.topic, value, key=key.encode(), partition=position.partition)
-    producer.commit(writer.deadline)
 
 
 def test_a_record_that_a_newer_version_wrote_for_another_query_is_not_passed_over(
@@ -373,7 +339,7 @@ def keys(cluster: FakeCluster) -> list[str]:
     return [(entry.key or b"").decode() for entry in entries]
 
 
-def test_other_queries_are_read_by_their_names(
+def test_other_queries_are_read_by_their_names_and_claims_are_skipped(
     cluster: FakeCluster,
 ) -> None:
     mine, theirs = Writer(cluster), Writer(cluster, QueryNames("team-", NAMES.query))
@@ -392,4 +358,5 @@ def test_a_query_of_another_prefix_is_another_query(cluster: FakeCluster) -> Non
     one.write(one.join(), 0, batch=4)
     assert not other.register.has_record(other.deadline)
     assert other.write(other.join(), 0).seq == 1
-    assert keys(cluster) == [NAMES.log_key, other.names.log_key]
+    claims = [f"{each.group} claims stream s." for each in (NAMES, other.names)]
+    assert keys(cluster) == [NAMES.log_key, claims[0], other.names.log_key, claims[1]]

@@ -319,6 +319,16 @@ class FakeKafka:
         found = self.cluster.topics[self.log_topic].committed()
         return {(each.key or b"").decode(): each.value or b"" for each in found}
 
+    def claim_home(self, subject: str) -> Position:
+        return Position(self.log_topic, 0, 0)
+
+    @port("claim_records")
+    def claim_records(self, subject: str, suffix: str, deadline: Deadline) -> Mapping[str, bytes]:
+        (log,) = self.cluster.topics[self.log_topic].partitions
+        _await_stable(self.cluster, [(log, log.end)], deadline)
+        found = {(each.key or b"").decode(): each.value or b"" for each in log.committed()}
+        return {key: value for key, value in found.items() if key.endswith(suffix)}
+
     @port("visibility")
     def visibility(
         self, witnesses: Mapping[Position, Transaction], deadline: Deadline

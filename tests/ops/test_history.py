@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from eos_sink.decision_log.codec import encode
+from eos_sink.decision_log.codec import encode, encode_claim
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import LogLine
 from eos_sink.ops.history import History, histories, read_records
-from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest
+from eos_sink.protocol.model import (
+    BatchId,
+    Claim,
+    Decision,
+    LogRecord,
+    Numbering,
+    Prepared,
+    RowDigest,
+)
 from eos_sink.protocol.values import Position
 
 QUERY = "orders-0123456789"
@@ -73,3 +82,24 @@ def test_an_unreadable_record_hides_a_query_only_where_it_is_the_latest() -> Non
     assert hidden is not None
     assert hidden.position.offset == 1
     assert history(line(0, b"?"), line(1, good)).hidden is None
+
+
+def test_a_claim_is_no_record_and_hides_none() -> None:
+    names = QueryNames("team-", QUERY)
+    one, two = (
+        encode(LogRecord(seq, decision(seq), f"w{seq}", prefix=names.prefix)) for seq in (1, 2)
+    )
+    claim = Claim(names, "stream s", Numbering.STREAM)
+    lines = [
+        line(0, one, names.log_key),
+        line(1, two, names.log_key),
+        line(2, encode_claim(claim), claim.key),
+        line(3, b"?", "other-" + QUERY),
+    ]
+    found = histories(*read_records(lines))
+    assert list(found) == ["other-" + QUERY, names.shown]
+    assert [written.record.seq for written in found[names.shown].records] == [1, 2]
+    assert found[names.shown].hidden is None
+    hidden = found["other-" + QUERY].hidden
+    assert hidden is not None
+    assert hidden.position.offset == 3

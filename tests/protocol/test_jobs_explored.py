@@ -168,7 +168,7 @@ def vote_before_the_rows_are_there(monkeypatch: pytest.MonkeyPatch) -> Iterator[
             producer._reports.pop(0)()
 
     def hasty(register: DecisionRegister, *given: Any) -> Entry:
-        token, record, rows, source, vote, deadline = given
+        token, record, claims, rows, source, vote, deadline = given
 
         def early(begun: float) -> float:
             vote(begun)
@@ -176,7 +176,7 @@ def vote_before_the_rows_are_there(monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
         with monkeypatch.context() as patch:
             patch.setattr(FakeProducer, "flush", poll)
-            return append(register, token, record, rows, source, vote and early, deadline)
+            return append(register, token, record, claims, rows, source, vote and early, deadline)
 
     monkeypatch.setattr(DecisionRegister, "_append", hasty)
     # The record waits for the rows too, which is another defect.

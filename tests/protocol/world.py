@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from eos_sink.decision_log.codec import decode
+from eos_sink.decision_log.codec import decode, is_claim
 from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol.model import Decision, LogRecord
 from eos_sink.protocol.values import Transaction, TransactionStatus
@@ -200,4 +200,4 @@ def _decisions_in(entries: Iterable[Entry]) -> list[Decision]:
 
 def _records_in(entries: Iterable[Entry]) -> list[LogRecord]:
     values = [entry.value or b"" for entry in entries]
-    return [decode(value, "") for value in values if value]
+    return [decode(value, "") for value in values if value and not is_claim(value)]
