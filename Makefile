@@ -127,10 +127,10 @@ bench-scale: $(VENV)/.setup-dev kafka ## Measure the driver's steps by number of
 chaos: $(VENV)/.setup-dev kafka ## Inject every fault, for minutes or HOURS=..., and write a report
 	@$(BIN)/python -m proof.chaos $(if $(HOURS),--hours $(HOURS)) $(if $(SEED),--seed $(SEED)) $(if $(OUT),--out $(OUT))
 
-# MINUTES=60; SEED=7 to repeat a run. The clock chooses the seed otherwise.
+# MINUTES=60; SEED=7 to repeat a run, the clock chooses the seed otherwise; KINDS='streams jobs'.
 .PHONY: explore
 explore: $(VENV)/.setup-dev ## Play random sequences of queries, jobs, faults and users' reactions on a Kafka in memory
-	@$(BIN)/python -m tests.protocol.explore_jobs $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.protocol.explorer $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(KINDS)
 
 # CELL=4.2.1-3.12-3.9.1 for Spark 4.2.1, Python 3.12 and Kafka 3.9.1; it may contain a *.
 .PHONY: matrix

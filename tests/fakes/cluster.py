@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 
 from eos_sink.errors import OutcomeUnknownError
 from eos_sink.kafka.deadline import Deadline
@@ -52,6 +53,9 @@ class FakeCluster:
         self.coordinator = Coordinator(self.clock, self.groups)
         self._made = 0
         self._unanswered: list[tuple[Transaction, bool]] = []
+        self.sent: Callable[[], object] = lambda: None
+        """Carries the latest transactional request out once more: its client had sent it again over
+        another connection, and the first one arrives late."""
         self.clock.listen(self._recover)
 
     def answers(self, *needed: Coordinators) -> bool:
@@ -68,6 +72,7 @@ class FakeCluster:
 
     def end(self, transaction: Transaction, commit: bool) -> EndOutcome | None:
         """EndTxn; None: it is not answered. A broker that stands still carries it out later."""
+        self.sent = partial(self.coordinator.end, transaction, commit)
         if self.answers(*WRITING):
             return self.coordinator.end(transaction, commit)
         if not self.answers(Coordinators.TRANSACTIONS):
@@ -76,7 +81,8 @@ class FakeCluster:
 
     def has_leaders(self, transaction: Transaction) -> bool:
         """Whether each partition has one to which the transaction, if it is open, has written."""
-        return all(log.has_leader for log in self.coordinator.find_logs(transaction))
+        txn = self.coordinator.find_open(transaction)
+        return txn is None or all(log.has_leader for log in txn.logs)
 
     def init_producer(self, name: str, timeout_ms: int, deadline: Deadline) -> ProducerIdentity:
         """InitProducerId: aborts an open transaction, and waits for the markers of the last one.
@@ -86,6 +92,7 @@ class FakeCluster:
         """
         self.await_answer(deadline, *WRITING)
         coordinator = self.coordinator
+        self.sent = partial(coordinator.init, name, timeout_ms)
         identity = None if coordinator.is_ending(name) else coordinator.init(name, timeout_ms)
         if not self.clock.wait(lambda: not coordinator.is_ending(name), deadline.left):
             raise OutcomeUnknownError(f"{name} could not be initialized.", remedy="Try again.")

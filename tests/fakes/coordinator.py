@@ -16,7 +16,7 @@ from eos_sink.protocol.values import (
 )
 from tests.fakes.clock import FakeClock
 from tests.fakes.group import Groups
-from tests.fakes.log import Outcome, PartitionLog, Txn
+from tests.fakes.log import Outcome, Txn
 
 _ENDING = {
     True: TransactionStatus.PREPARE_COMMIT,
@@ -102,6 +102,14 @@ class Coordinator:
             self.history.append(known.txn)
         return known.txn
 
+    def repeat_offsets(self, sent: Txn, group: str) -> None:
+        """A TxnOffsetCommit of a transaction arrives once more. The group's coordinator takes it if
+        one is open that has the group, under the same epoch (KIP-890 asks the transaction's)."""
+        txn = self.find_open(sent.identity)
+        if txn and group in {**txn.offsets, **txn.group_offsets}:
+            txn.offsets.update(sent.offsets)
+            txn.group_offsets.update(sent.group_offsets)
+
     def end(self, transaction: Transaction, commit: bool) -> EndOutcome:
         """EndTxn: repeatable with the same outcome under the same epoch, else refused."""
         known = self._ids.get(transaction.transactional_id)
@@ -116,11 +124,10 @@ class Coordinator:
             return EndOutcome.DONE
         return EndOutcome.DONE if known.status is _ENDED[commit][0] else EndOutcome.REFUSED
 
-    def find_logs(self, transaction: Transaction) -> list[PartitionLog]:
-        """Where an open transaction has records."""
+    def find_open(self, transaction: Transaction) -> Txn | None:
         known = self._ids.get(transaction.transactional_id)
         txn = known and known.txn
-        return txn.logs if txn and txn.identity == transaction else []
+        return txn if txn and txn.identity == transaction else None
 
     def expire(self) -> None:
         """Abort what is older than its timeout, and fence its producer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from functools import partial
 
@@ -101,6 +102,7 @@ class FakeProducer:
 
         def append() -> None:
             txn = self._cluster.coordinator.open(self._id, self._current)
+            self._cluster.sent = partial(self._add_partitions, self._current)
             offset = log.append(txn, key, value, headers or (), at_ms)
             if on_offset is not None:
                 self._reports.append(lambda: on_offset(log.partition, offset))
@@ -128,6 +130,7 @@ class FakeProducer:
         self._cluster.await_answer(deadline, Coordinators.GROUP)
         group = self._cluster.groups.check(member)
         txn.offsets[group] = position.offset
+        self._cluster.sent = partial(self._cluster.coordinator.repeat_offsets, txn, group)
 
     @port("send_group_offsets")
     def send_group_offsets(self, group: str, offsets: Offsets, deadline: Deadline) -> None:
@@ -137,6 +140,7 @@ class FakeProducer:
         txn = self._cluster.coordinator.open(self._id, self._current)
         self._cluster.await_answer(deadline, Coordinators.GROUP)
         txn.group_offsets[group] = dict(offsets)
+        self._cluster.sent = partial(self._cluster.coordinator.repeat_offsets, txn, group)
 
     @port("flush")
     def flush(self, deadline: Deadline) -> None:
@@ -214,6 +218,12 @@ class FakeProducer:
             except ProducerFenced as fenced:
                 self._failure = fenced
         return not self._queue
+
+    def _add_partitions(self, producer: ProducerIdentity) -> None:
+        """AddPartitionsToTxn arrives once more: it opens a transaction, unless one is open. (Of a
+        Produce request the broker knows the sequence numbers.)"""
+        with contextlib.suppress(ProducerFenced):
+            self._cluster.coordinator.open(self._id, producer)
 
     def _usable(self) -> None:
         assert not self._closed, "the producer is closed"

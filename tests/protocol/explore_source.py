@@ -71,12 +71,12 @@ class SourceStory:
     """A plot, played until the query has read all of its input.
 
     Attributes:
-        errors: the classes of the errors that the user has met.
+        met: the classes of the errors that the user has met.
         violations: all that went wrong.
     """
 
     plot: SourcePlot
-    errors: Counter[str] = field(default_factory=Counter)
+    met: Counter[str] = field(default_factory=Counter)
     violations: list[str] = field(default_factory=list)
 
     def play(self) -> SourceStory:
@@ -122,12 +122,12 @@ class SourceStory:
                 continue
             if not isinstance(run.error, (*FAILURES, *SPARK_ERRORS)):
                 raise run.error
-            self.errors[type(run.error).__name__] += 1
+            self.met[type(run.error).__name__] += 1
             self.scene.heal()
             self._retried = self.plot.retries and not self._retried
             if not self._retried:
                 self._obey(run.error)
-        self.violations.append(f"{MOST_RUNS} runs did not come to an end: {self.errors}")
+        self.violations.append(f"{MOST_RUNS} runs did not come to an end: {self.met}")
 
     def _run_program(self, session: Session) -> None:
         checkpoint, starting = self.world.checkpoint, None

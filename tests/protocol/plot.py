@@ -30,7 +30,7 @@ _KINDS = (
     (Numbering.FOREACH, Numbering.ONCE),
 )
 # Nothing of a user hangs, and its session lives.
-_LEFT_OUT = (Fault.KILL_RUN, Fault.LEAVE_CALL, Fault.LEAVE_RUN, *OF_SOURCE)
+_LEFT_OUT = (Fault.KILL_RUN, Fault.LEAVE_CALL, Fault.LEAVE_RUN, Fault.LATE_REQUEST, *OF_SOURCE)
 FAULTS = [each for each in Fault if each not in _LEFT_OUT]
 
 

@@ -17,7 +17,6 @@ from tests.fakes.cluster import Coordinators
 from tests.fakes.kafka import LOG_TOPIC
 from tests.fakes.log import PartitionLog
 from tests.fakes.process import Killed, Moment, Process
-from tests.protocol.actor import Actor
 from tests.protocol.world import TOPIC, World
 
 if TYPE_CHECKING:
@@ -41,6 +40,7 @@ class Fault(Enum):
     LEAVE_CALL = "this call hangs, Spark goes on without it, and it wakes up later"
     LEAVE_RUN = "the whole application hangs, another one is started, and it wakes up later"
     LOSE_ANSWER = "the call takes effect and its answer is lost"
+    LATE_REQUEST = "the client sends its latest request again, and the first one arrives later"
     TIME_OUT = "every open transaction times out"
     END_SESSION = "the session of the group's member ends"
     PASS_TIME = "a minute and more passes inside the call"
@@ -116,8 +116,9 @@ class Strike:
     """A fault at a gate, counted over all sessions; gates come before and after each port call.
 
     Attributes:
-        wake: gates until the zombie that it makes wakes up; -1: not before the end.
-        until: it wakes up when another process next passes this gate, and `wake` does not count.
+        wake: gates until the zombie that it makes wakes up, or the request arrives; -1: not before
+            the end.
+        until: that is when another process next passes this gate, and `wake` does not count.
     """
 
     fault: Fault
@@ -125,10 +126,16 @@ class Strike:
     wake: int = -1
     until: Gate | None = None
 
+    @property
+    def due(self) -> Gate | int | None:
+        return self.until or (self.at + self.wake if self.wake >= 0 else None)
+
 
 @dataclass(frozen=True)
 class _Zombie:
-    actor: Actor
+    """What a hanging process, or a delayed request, does when its time has come."""
+
+    deed: Callable[[], object]
     wake: Gate | int | None
 
     def due(self, gate: Gate, number: int) -> bool:
@@ -189,7 +196,7 @@ class Scene:
             if not due:
                 return
             self.zombies.remove(due[0])
-            due[0].actor.go()
+            due[0].deed()
 
     def calm(self) -> None:
         """No fault comes any more, and the last ones are over."""
@@ -217,9 +224,10 @@ class Scene:
             raise Killed(gate.call)
         elif fault in ZOMBIES:
             actor = session.leave(process, whole=fault is Fault.LEAVE_RUN)
-            due = strike.at + strike.wake if strike.wake >= 0 else None
-            self.zombies.append(_Zombie(actor, strike.until or due))
+            self.zombies.append(_Zombie(actor.go, strike.due))
             actor.park()
+        elif fault is Fault.LATE_REQUEST:
+            self.zombies.append(_Zombie(cluster.sent, strike.due))
         elif fault is Fault.LOSE_ANSWER:
             if is_felt(fault, gate):
                 raise OutcomeUnknownError(f"The answer to {gate.call} is lost.", remedy="")

@@ -22,7 +22,7 @@ from eos_sink.protocol.model import Decision, Entry, LogRecord, Numbering
 from eos_sink.spark import remedies
 from tests.fakes.producer import FakeProducer
 from tests.protocol import users
-from tests.protocol.explore_jobs import smallest
+from tests.protocol.explorer import smallest
 from tests.protocol.plot import FAULTS, Plot
 from tests.protocol.scene import Fault, Strike, is_felt
 from tests.protocol.users import PROCESS_DIED, JobStory, Pair

@@ -313,6 +313,10 @@ class JobStory:
     pairs: Counter[Pair] = field(default_factory=Counter)
     violations: list[str] = field(default_factory=list)
 
+    @property
+    def met(self) -> Counter[str]:
+        return Counter({" | ".join(pair): number for pair, number in self.pairs.items()})
+
     def play(self) -> JobStory:
         self.scene = SharedScene(self.plot)
         self._known = Known(self.pairs)

@@ -13,7 +13,7 @@ from eos_sink.protocol.model import Decision, LogRecord
 from eos_sink.protocol.values import Transaction, TransactionStatus
 from eos_sink.sink_options import SinkOptions
 from tests.fakes.cluster import FakeCluster
-from tests.fakes.log import Entry, Outcome
+from tests.fakes.log import Entry, Outcome, Txn
 from tests.protocol.checkpoint import Checkpoint, Ends
 
 Batch = list[list[bytes]]
@@ -148,8 +148,12 @@ class Judge:
 
     def _at_end_txn(self, transaction: Transaction, commit: bool) -> None:
         names = self._world.options.names
+        txn = self._world.cluster.coordinator.find_open(transaction)
+        if txn is None or not txn.logs:
+            # A late AddPartitionsToTxn has opened it, and nothing is in it.
+            return
         if commit and transaction.transactional_id == names.driver:
-            self._at_decision(transaction)
+            self._at_decision(txn)
         if names.parse_task(transaction.transactional_id) is None:
             return
         decided = any(transaction in d.transactions(names) for d in self.decisions())
@@ -157,11 +161,13 @@ class Judge:
             when = "committed before its decision" if commit else "aborted after its decision"
             self.violations.append(f"{transaction} was {when}")
 
-    def _at_decision(self, transaction: Transaction) -> None:
+    def _at_decision(self, txn: Txn) -> None:
         names, coordinator = self._world.options.names, self._world.cluster.coordinator
         log = self._world.cluster.topics[self._world.options.log_topic]
         entries = [entry for part in log.partitions for entry in part.all_from(0)]
-        own = [e for e in entries if not e.marker and e.txn.identity == transaction]
+        own = [e for e in entries if e.txn is txn and not e.marker]
+        if not own:
+            self.violations.append(f"rows of {txn} were committed before their decision")
         known = {each for former in self.decisions() for each in former.transactions(names)}
         for each in {t for new in _decisions_in(own) for t in new.transactions(names)} - known:
             if coordinator.describe(each.transactional_id).status is not ONGOING:
