@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError
 from kafka.partitioner.default import murmur2
 
 from eos_sink.decision_log import DecisionRegister
+from eos_sink.decision_log.driver_id import describe_driver
 from eos_sink.errors import CommitFailedError, ConfigurationError, SupersededError
 from eos_sink.kafka import log_reader
 from eos_sink.kafka.cluster import ConfluentKafka
@@ -108,10 +109,10 @@ def test_a_record_behind_a_reported_end_that_is_too_low_is_not_overwritten(
 ) -> None:
     """A deposed leader tells such an end; the producer finds the new leader."""
     names = query.options.names
-    member = query.kafka.member(names.group, names.driver, 30_000)
-    metadata = member.join(deadline())
     one, other = (DecisionRegister(query.kafka, names) for _ in range(2))
-    token = PlanToken(names, 0, one.read(deadline()).position, metadata)
+    place = one.read(deadline()).position
+    member = query.kafka.member(names.group, names.driver, 30_000)
+    token = PlanToken(names, 0, place, member.join(deadline()))
     decided = Decision(BatchId("stream", 7), 0, 0, RowDigest(), ())
     one.write(token, decided, deadline())
     deposed = DeposedLeader(monkeypatch)
@@ -151,7 +152,7 @@ def test_a_query_that_writes_behind_others_records_opens_the_log_once(query: Que
     metadata = member.join(deadline())
     register = DecisionRegister(query.kafka, names)
     token = PlanToken(names, 0, register.open(deadline()).position, metadata)
-    opened = register._producer
+    opened = describe_driver(query.kafka, names, deadline()).transaction
     other = query.kafka.log_producer(f"{names.driver}-other", 30_000)
     other.init(deadline())
     place: Position = token.position
@@ -161,7 +162,7 @@ def test_a_query_that_writes_behind_others_records_opens_the_log_once(query: Que
         other.flush(deadline())
         finish(deadline())
     assert register.write(token, None, deadline()).seq == 1
-    assert register._producer is opened
+    assert describe_driver(query.kafka, names, deadline()).transaction == opened
     other.close()
     register.close()
     member.close()

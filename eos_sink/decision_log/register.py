@@ -3,7 +3,7 @@
 Open: init the driver's transactional id, which fences every other writer of the query, then read
 up to the high watermark taken after that. Compare the latest record with the plan's. Write one
 record and the group offset in one transaction. The order matters: a driver that reads before it
-fences can decide a batch that its successor has already replaced.
+fences can decide a batch that its successor has already replaced. The next write opens again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eos_sink.decision_log.codec import decode, newer_format
-from eos_sink.decision_log.driver_id import describe_driver, explain_wait, names_partitions
+from eos_sink.decision_log.driver_id import describe_driver, names_partitions
 from eos_sink.decision_log.driver_transaction import (
     TRANSACTION_MS,
     SentRecord,
@@ -26,6 +26,7 @@ from eos_sink.decision_log.driver_transaction import (
     send_record,
     send_rows,
 )
+from eos_sink.decision_log.opening import Opened, Opening, open_log
 from eos_sink.errors import (
     ClusterError,
     FailureKind,
@@ -35,7 +36,7 @@ from eos_sink.errors import (
 )
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Kafka, LogReader, TransactionalProducer
+from eos_sink.kafka.interfaces import Kafka, LogReader
 from eos_sink.metrics.stats import Stats
 from eos_sink.protocol import operator_errors
 from eos_sink.protocol.model import (
@@ -49,6 +50,7 @@ from eos_sink.protocol.model import (
     claims_of,
 )
 from eos_sink.protocol.values import (
+    RECORDED_MS,
     MemberRefused,
     Position,
     ProduceFailed,
@@ -102,8 +104,8 @@ def check_current(token: PlanToken, entry: Entry) -> None:
 class DecisionRegister:
     """One query's register in one process, kept between batches.
 
-    While this process's producer holds the driver's id no other process has written, so it need not
-    open and compare again; a write that is fenced does both.
+    The log may be open long before a write: as long as this process holds the driver's id no other
+    one has written. A write that is fenced opens it again, and compares.
     """
 
     def __init__(
@@ -113,17 +115,15 @@ class DecisionRegister:
         self._names = names
         self._clock = clock
         self._reader: LogReader | None = None
-        self._producer: TransactionalProducer | None = None
-        self._held: Entry | None = None
+        self._opened: Opened | None = None
+        self._opening: Opening | None = None
         self._seen: Entry | None = None
-        # How far the log was read when it was opened; None once an append has shown that this end
-        # did not come from a deposed leader.
-        self._unproven: int | None = None
         # An attempt to write may have committed: EndTxn was sent, and there was no good answer.
         self._maybe_written = False
 
     def connect(self, deadline: Deadline) -> LogReader:
         """Make sure that the log exists, without waiting for its open transactions."""
+        self._finish_opening(deadline)
         if self._reader is None:
             self._reader = self._kafka.log_reader(self._names, deadline)
         return self._reader
@@ -142,16 +142,8 @@ class DecisionRegister:
         Raises:
             OperatorNeededError: the log has lost a record that this process has read.
         """
-        reader = self.connect(deadline)
-        before = self._seen
-        places = [known.position for known in (before, token) if known is not None and known.seq]
-        known = max((place.offset + 1 for place in places), default=0)
-        found = reader.latest(deadline, known)
-        entry = _read(found) if found else Entry(_NO_RECORD, reader.home)
-        if before is not None and _is_behind(entry, before):
-            raise operator_errors.went_back(self._names, before.seq, before.position, entry)
-        self._seen = entry
-        return entry
+        self._seen = self._read_latest(self.connect(deadline), deadline, token)
+        return self._seen
 
     def read_other_queries(self, deadline: Deadline) -> list[tuple[QueryNames, LogRecord]]:
         """The latest record of every other query, without tombstones and what other programs wrote.
@@ -178,9 +170,9 @@ class DecisionRegister:
         found = self.connect(deadline).records(start, deadline)
         return [_read(each) for each in found]
 
-    def holds(self, entry: Entry) -> bool:
-        """True if this process wrote the record, and may write the next one."""
-        return self._held == entry
+    def is_latest(self, entry: Entry) -> bool:
+        """True if this process has seen no record after this one."""
+        return self._seen == entry
 
     def try_read(self) -> Entry | None:
         """The latest record if it can be read soon. For error messages: it raises nothing."""
@@ -190,18 +182,17 @@ class DecisionRegister:
 
     def open(self, deadline: Deadline, token: PlanToken | None = None) -> Entry:
         """Fence every other writer of the query, then read."""
+        reader = self.connect(deadline)
         self._let_go()
-        producer = self._kafka.log_producer(self._names.driver, TRANSACTION_MS)
-        try:
-            with explain_wait(self._kafka, self._names):
-                producer.init(deadline)
-        except BaseException:
-            producer.close()
-            raise
-        entry = self.read(deadline, token)
-        self._producer, self._held = producer, entry
-        self._unproven = self.connect(deadline).reached
-        return entry
+        self._opened = self._open(reader, deadline, token)
+        self._seen = self._opened.entry
+        return self._seen
+
+    def prepare(self, deadline: Deadline) -> None:
+        """Open the log for the next write in the background, after a write of this process."""
+        reader = self._reader
+        if reader is not None and self._opened is None and self._opening is None:
+            self._opening = Opening(lambda: self._open_after_write(reader, deadline))
 
     def expect(self, token: PlanToken, deadline: Deadline) -> Entry:
         """Open unless open, and compare: the record that the plan was made from.
@@ -213,11 +204,6 @@ class DecisionRegister:
         entry = self._current(token, deadline)
         self._compare(token, entry)
         return entry
-
-    def refresh(self, deadline: Deadline) -> None:
-        """Let a producer that is kept learn of partitions that were added since."""
-        if self._producer is not None:
-            self._producer.refresh(deadline)
 
     def write(  # noqa: PLR0913
         self,
@@ -326,13 +312,54 @@ class DecisionRegister:
     def close(self) -> None:
         """Close all clients; an open transaction stays open."""
         self._let_go()
-        self._reader = None
+        if self._opening is not None:
+            self._opening.close()
+        self._opening = self._reader = None
 
     def _current(self, token: PlanToken, deadline: Deadline) -> Entry:
-        """The entry that is held may be old: another process of the query may have written."""
-        if self._held is not None and self._held.seq == token.seq:
-            return self._held
+        """The log may have been opened before another process of the query wrote."""
+        self._finish_opening(deadline)
+        if self._opened is not None and self._opened.entry.seq == token.seq:
+            return self._opened.entry
         return self.open(deadline, token)
+
+    def _open_after_write(self, reader: LogReader, deadline: Deadline) -> Opened:
+        # The id's state is all that tells how the last transaction has ended, if a partition of the
+        # log hides that (KAFKA-20734): keep it until the record can be read.
+        self._read_latest(reader, deadline)
+        return self._open(reader, deadline)
+
+    def _open(
+        self, reader: LogReader, deadline: Deadline, token: PlanToken | None = None
+    ) -> Opened:
+        def read() -> tuple[Entry, int]:
+            return self._read_latest(reader, deadline, token), reader.reached
+
+        timeout_ms = RECORDED_MS if self._seen and self._seen.seq else TRANSACTION_MS
+        return open_log(self._kafka, self._names, timeout_ms, read, deadline)
+
+    def _finish_opening(self, deadline: Deadline) -> None:
+        if self._opening is None:
+            return
+        self._opened = self._opening.wait(deadline)
+        self._opening = None
+        if self._opened is None:
+            # A thread that was given up may still read with it.
+            self._reader = None
+        else:
+            self._seen = self._opened.entry
+
+    def _read_latest(
+        self, reader: LogReader, deadline: Deadline, token: PlanToken | None = None
+    ) -> Entry:
+        before = self._seen
+        places = [known.position for known in (before, token) if known is not None and known.seq]
+        known = max((place.offset + 1 for place in places), default=0)
+        found = reader.latest(deadline, known)
+        entry = _read(found) if found else Entry(_NO_RECORD, reader.home)
+        if before is not None and _is_behind(entry, before):
+            raise operator_errors.went_back(self._names, before.seq, before.position, entry)
+        return entry
 
     def _compare(self, token: PlanToken, entry: Entry) -> None:
         try:
@@ -420,8 +447,9 @@ class DecisionRegister:
         vote: Vote | None,
         deadline: Deadline,
     ) -> Entry:
-        producer = self._producer
-        assert producer is not None
+        opened = self._opened
+        assert opened is not None
+        producer = opened.producer
         begun, place = self._clock(), token.position
         # Only a part of the time: a client that hangs is replaced, and the write tried again.
         answer = deadline.within(deadline.seconds / _TRIES)
@@ -429,22 +457,18 @@ class DecisionRegister:
         sent = send_record(producer, token, record)
         for claim in claims:
             send_claim(producer, claim, self._kafka.claim_home(claim.subject))
-        if vote is not None or self._unproven is not None:
-            producer.flush(answer)
-            producer.check()
-        if self._unproven is not None:
-            self._check_end(sent, self._unproven, answer)
+        producer.flush(answer)
+        producer.check()
+        self._check_end(sent, opened.reached, answer)
         answer = deadline.within(deadline.seconds / _TRIES)
         if vote is not None:
             answer = deadline.within(min(vote(begun), answer.left))
         self._maybe_written = True
         producer.commit(answer)
-        producer.flush(deadline)
-        if sent.at is None:
-            raise OutcomeUnknownError("The record was committed at an unknown offset.", remedy="")
-        self._held = self._seen = Entry(record, Position(place.topic, place.partition, sent.at))
-        self._unproven = None
-        return self._held
+        self._let_go()
+        assert sent.at is not None
+        self._seen = Entry(record, Position(place.topic, place.partition, sent.at))
+        return self._seen
 
     def _check_end(self, sent: SentRecord, reached: int, deadline: Deadline) -> None:
         """The end that was read may have come from a leader that does not know yet that it was
@@ -463,16 +487,16 @@ class DecisionRegister:
 
     def _abandon(self) -> None:
         """Abort the open transaction at once: it blocks every reader of the log partition."""
-        if self._producer is not None:
+        if self._opened is not None:
             # If this fails, the next open or the timeout aborts it.
             with contextlib.suppress(Exception):
-                self._producer.abort(Deadline(_ABORT_S))
+                self._opened.producer.abort(Deadline(_ABORT_S))
         self._let_go()
 
     def _let_go(self) -> None:
-        if self._producer is not None:
-            self._producer.close()
-        self._producer = self._held = None
+        if self._opened is not None:
+            self._opened.producer.close()
+        self._opened = None
 
     def _explained(self, token: PlanToken, error: BaseException) -> BaseException | None:
         """The error with a remedy for the user; None if the error has one itself."""

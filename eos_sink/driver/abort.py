@@ -100,7 +100,7 @@ def check_latest(register: DecisionRegister, token: PlanToken, written: Entry) -
     Raises:
         SupersededError: one has.
     """
-    if not register.holds(written):
+    if not register.is_latest(written):
         from eos_sink.protocol.fenced_errors import superseded
 
         raise superseded(token, register.try_read() or written)

@@ -91,7 +91,6 @@ class Committer:
         self._metrics = BatchMetrics(options.names)
         self._checked = {options.topic}
         self._no_logs = set(options.named_topics)
-        self._tasks_wrote = False
         self._source: SourceReader | None = None
         if options.source is not None:
             from eos_sink.driver.source_reader import SourceReader
@@ -203,6 +202,11 @@ class Committer:
         self._metrics.aborted(reports, len(given_up))
         return entry
 
+    def prepare(self) -> None:
+        """Open the log for the next commit, in the background: Spark writes the end of this batch
+        and the start of the next one meanwhile."""
+        self._register.prepare(Deadline(self._options.step_timeout))
+
     def close(self) -> None:
         """Leave no client behind."""
         self._register.close()
@@ -234,7 +238,6 @@ class Committer:
         clock = StepClock(self._clock)
         figures = self._metrics.count_decision(decision, reports, rewritten, clock, self._now_ms())
         prepared = self._transactions(reports)
-        self._see_partitions_of_tasks(rows, prepared, deadline)
 
         def vote(begun: float) -> float:
             with clock.inner(Step.VOTE):
@@ -275,7 +278,7 @@ class Committer:
         self._warn_of_dead_letters(decision.batch, reports)
         unsettled = entry.record.needs_settled_note and not entry.record.settled
         # A write that others have followed was settled by them.
-        if found.seen and unsettled and self._register.holds(entry):
+        if found.seen and unsettled and self._register.is_latest(entry):
             self._note_settled(token, entry, deadline)
 
     def _move_source(
@@ -289,16 +292,6 @@ class Committer:
             # Its lost partitions are written again.
             return known
         return self._source.check(record, self._source.read(record, batch, deadline), deadline)
-
-    def _see_partitions_of_tasks(
-        self, rows: Sequence[Rows], prepared: Sequence[Transaction], deadline: Deadline
-    ) -> None:
-        """A task's producer is new and knows the partitions that were added to a topic. The one
-        that is kept here must place a key as the tasks of this batch and the last ones did."""
-        self._tasks_wrote = self._tasks_wrote or bool(prepared)
-        if rows and self._tasks_wrote:
-            self._register.refresh(deadline)
-            self._tasks_wrote = False
 
     def _warn_of_dead_letters(self, batch: BatchId, reports: Sequence[TaskReport]) -> None:
         counts: Counter[str] = Counter()

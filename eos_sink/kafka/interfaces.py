@@ -115,7 +115,7 @@ class Sizes:
 
 
 class TransactionalProducer(Protocol):
-    """One transactional producer. Dropping it leaves an open transaction open."""
+    """A producer for one transaction. Dropping it leaves an open transaction open."""
 
     def init(self, deadline: Deadline) -> None:
         """Fence older producers of the id and abort what they left open (InitProducerId)."""
@@ -148,11 +148,6 @@ class TransactionalProducer(Protocol):
         Raises:
             ProduceFailed: the client refuses one of the records. Others may be queued.
         """
-
-    def refresh(self, deadline: Deadline) -> None:
-        """Learn of partitions that were added to the topics it has written to. A new producer knows
-        them, a kept one only minutes later. Raises nothing: without an answer it goes by those
-        that it knows."""
 
     def send_offset(self, position: Position, member: bytes, deadline: Deadline) -> None:
         """Add a group offset to the transaction, checked against the group's member (KIP-447).
@@ -243,8 +238,8 @@ class TransactionControl(Protocol):
         """Transactional ids that start with `prefix` and have an open transaction, cluster-wide."""
 
     def list_committed(self, prefix: str, deadline: Deadline) -> list[str]:
-        """Transactional ids that start with `prefix` and whose last transaction was committed, or
-        is being committed, cluster-wide; an id that was inited since is none of them."""
+        """Transactional ids that start with `prefix` and whose state tells that a transaction of
+        them was committed (`TransactionState.has_committed`), cluster-wide."""
 
     def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
         """The coordinator's state of each id; MISSING for an unknown one."""

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from eos_sink.errors import FailureKind, OutcomeUnknownError
 from eos_sink.kafka.calls import call_with_deadline
-from eos_sink.kafka.confluent_client import METADATA_S, ConfluentClient, OnOffset
+from eos_sink.kafka.confluent_client import ConfluentClient, OnOffset
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import (
     Meaning,
@@ -129,9 +129,6 @@ class ConfluentProducer:
         self._topics.update(topics)
         with self._convert_refusals(*topics[:1]):
             self._client.produce_rows(rows, on_offset)
-
-    def refresh(self, deadline: Deadline) -> None:
-        self._client.refresh(deadline.within(METADATA_S).left)
 
     def send_offset(self, position: Position, member: bytes, deadline: Deadline) -> None:
         offset = {(position.topic, position.partition): position.offset}

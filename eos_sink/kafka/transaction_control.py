@@ -245,7 +245,9 @@ class KafkaPythonControl:
         return self.list_ids(prefix, (TransactionStatus.ONGOING,), deadline)
 
     def list_committed(self, prefix: str, deadline: Deadline) -> list[str]:
-        return self.list_ids(prefix, COMMITTED, deadline)
+        ids = self.list_ids(prefix, (*COMMITTED, TransactionStatus.EMPTY), deadline)
+        states = self.describe(ids, deadline)
+        return [name for name, state in states.items() if state.has_committed]
 
     def list_ids(
         self, prefix: str, states: Iterable[TransactionStatus], deadline: Deadline

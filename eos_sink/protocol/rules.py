@@ -19,7 +19,7 @@ from eos_sink.protocol.model import (
     TaskReport,
 )
 from eos_sink.protocol.outcome import proves_commit
-from eos_sink.protocol.values import COMMITTED, Transaction, TransactionState, TransactionStatus
+from eos_sink.protocol.values import Transaction, TransactionState, TransactionStatus
 
 _SESSION_MARGIN_MS = 60_000
 # The default of group.max.session.timeout.ms, and the longest session that librdkafka allows.
@@ -211,7 +211,7 @@ def check_unrecorded(names: QueryNames, log: str, states: Iterable[TransactionSt
     Raises:
         OperatorNeededError: one was, so there was a record.
     """
-    known = (s.transaction.transactional_id for s in states if s.status in COMMITTED)
+    known = (s.transaction.transactional_id for s in states if s.has_committed)
     ids = sorted(name for name in known if name == names.driver or names.parse_task(name))
     if ids:
         tasks = [names.parse_task(name) for name in ids]

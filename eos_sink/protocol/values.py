@@ -66,6 +66,10 @@ class TransactionStatus(Enum):
 
 
 COMMITTED = (TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMIT)
+RECORDED_MS = 30_001
+"""The transaction timeout of a driver that has seen a record of its query. The driver initialises
+its id long before it writes, and the id's state is `Empty` then; but it keeps the timeout, which
+tells that there is a record even if the decision log is lost."""
 _ENDING = (
     TransactionStatus.PREPARE_COMMIT,
     TransactionStatus.PREPARE_ABORT,
@@ -93,6 +97,13 @@ class TransactionState:
     """Start of the open transaction, broker's clock, milliseconds since the epoch; -1: none."""
     timeout_ms: int
     partitions: tuple[Place, ...] = ()
+
+    @property
+    def has_committed(self) -> bool:
+        """True if it tells that a transaction of the id was committed, the last one or an earlier
+        one."""
+        is_prepared = self.status is TransactionStatus.EMPTY and self.timeout_ms == RECORDED_MS
+        return is_prepared or self.status in COMMITTED
 
     @property
     def is_ending(self) -> bool:

@@ -177,6 +177,8 @@ class SingleWriter(SinkWriter):
         batch = next((report.batch for report in reports if report), None)
         with add_batch_remedy(Stage.COMMIT, batch, self._token):
             committer.commit(check_all_reported(reports))
+        if batch is not None and batch.numbering.is_by_spark:
+            committer.prepare()
 
     def abort_reports(
         self, committer: Committer, reports: Sequence[TaskReport | None]

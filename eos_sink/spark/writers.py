@@ -80,6 +80,7 @@ class StreamWriter(SinkWriter, DataSourceStreamArrowWriter):
         written = check_all_reported(reports)
         with _committers.lease(self._options, self.make_committer) as committer:
             committer.commit(written)
+            committer.prepare()
 
     def abort(
         self,

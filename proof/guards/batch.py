@@ -156,7 +156,7 @@ GUARDS = (
     guard(
         "a fence that others have followed makes no plan",
         "The tasks of a stale plan would take the ids of a newer driver's.",
-        never("eos_sink/driver/abort.py", "check_latest", "not register.holds(written)"),
+        never("eos_sink/driver/abort.py", "check_latest", "not register.is_latest(written)"),
         f"{_SINGLE}test_a_recovery_whose_record_others_have_followed_makes_no_plan",
         outside=_OUTSIDE,
     ),

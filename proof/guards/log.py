@@ -53,23 +53,34 @@ GUARDS = (
     guard(
         "open, then read",
         "The log is read after every other writer has been fenced.",
-        move(_REGISTER, "open", "entry = self.read(...)", before="producer = ..."),
+        move(
+            "eos_sink/decision_log/opening.py",
+            "open_log",
+            "entry, reached = read()",
+            before="producer = ...",
+        ),
         f"{_IN_REGISTER}test_opening_fences_before_it_reads",
         rows=("M_READFIRST",),
     ),
     guard(
-        "a held register serves one log position only",
+        "an open log serves one log position only",
         "What the process remembers of the log is used only for a plan made from the same record.",
-        always(_REGISTER, "_current", "self._held.seq == token.seq"),
-        f"{_STORY}test_a_planner_whose_session_has_ended_recovers_and_goes_on",
+        always(_REGISTER, "_current", "self._opened.entry.seq == token.seq"),
+        f"{_IN_REGISTER}test_a_log_that_was_opened_before_another_write_is_opened_again",
         rows=("M_HELD",),
+    ),
+    guard(
+        "an epoch of the driver has one transaction",
+        "A late request of a transaction acts on no other one.",
+        drop(_REGISTER, "_append", "self._let_go()"),
+        f"{_IN_REGISTER}test_each_write_has_an_epoch_of_its_own",
+        outside="the model's messages are not delivered late",
     ),
     guard(
         "a write of unknown outcome is read back",
         "Before a retry, the register opens the log, which fences the earlier write, and reads it.",
         drop(_REGISTER, "write", "self._let_go()"),
-        f"{_STORY}test_a_decision_whose_answer_was_lost_is_read_back_and_not_sent_twice",
-        f"{_IN_REGISTER}test_a_held_register_that_was_fenced_is_compared_again",
+        f"{_IN_REGISTER}test_an_open_log_that_was_fenced_is_opened_and_compared_again",
         outside="in the model a write takes effect once or not at all",
     ),
     guard(
@@ -187,7 +198,7 @@ GUARDS = (
     guard(
         "a log that has lost records is not used",
         "The log was deleted or replaced while the query ran.",
-        never(_REGISTER, "read", "_is_behind(entry, before)"),
+        never(_REGISTER, "_read_latest", "_is_behind(entry, before)"),
         f"{_IN_REGISTER}test_a_log_that_has_lost_what_was_read_is_not_read_on",
         f"{_LOST}test_a_log_that_was_created_again_is_not_taken_for_the_old_one",
         outside="the model's log is never deleted",
@@ -248,7 +259,7 @@ GUARDS = (
         outside="the model's partitions have one row each",
     ),
     guard(
-        "the first write reads the records before it",
+        "a write reads the records before it",
         "The end offset may have come from a leader that was replaced.",
         drop(_REGISTER, "_append", "self._check_end(...)"),
         f"{_IN_REGISTER}test_a_record_behind_the_end_of_a_replaced_leader_is_not_overwritten",

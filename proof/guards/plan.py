@@ -116,8 +116,8 @@ GUARDS = (
         "Otherwise no error says which broker is missing.",
         swap(_PLANNER, "_check", "explain_wait(...)", "contextlib.nullcontext()")
         + swap(
-            "eos_sink/decision_log/register.py",
-            "open",
+            "eos_sink/decision_log/opening.py",
+            "open_log",
             "explain_wait(...)",
             "contextlib.nullcontext()",
         ),

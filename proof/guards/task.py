@@ -454,14 +454,6 @@ GUARDS = (
         outside="the model's rows are all accepted",
     ),
     guard(
-        "the driver places a key as the tasks do",
-        "A key stays in one partition in a batch with small and large tasks, and in the next ones.",
-        never(_COMMITTER, "_see_partitions_of_tasks", "self._tasks_wrote or bool(prepared)"),
-        f"{_INLINED}test_the_driver_asks_for_partitions_only_after_a_task_has_seen_them",
-        "integration/test_placement.py::test_a_key_stays_in_one_partition_for_the_driver_and_the_tasks_when_some_are_added[4.3.0-500-true]",
-        outside="the model has no keys",
-    ),
-    guard(
         "tasks that were not expected hand over little",
         "The driver can hold the rows of all tasks, however many a batch has.",
         never(_INLINE, "inline_share", "partition >= max(tasks, _USUAL_TASKS)"),

@@ -8,6 +8,7 @@ import pytest
 
 from eos_sink.errors import ConfigurationError, OutcomeUnknownError
 from eos_sink.protocol.values import (
+    RECORDED_MS,
     EndOutcome,
     ProduceFailed,
     ProducerFenced,
@@ -317,6 +318,17 @@ class ControlContract:
         assert control.list_committed(f"{names.group}-other", harness.deadline()) == []
         Task.start(harness, 0)
         assert control.list_committed(names.group, harness.deadline()) == [names.task(0, 1)]
+
+    def test_list_committed_sees_the_id_of_a_driver_that_has_seen_a_record(
+        self, harness: Harness
+    ) -> None:
+        """It is initialised long before it writes, and has no committed transaction any more."""
+        names = harness.names
+        for prefix, timeout_ms in (("seen", RECORDED_MS), ("new", TIMEOUT_MS)):
+            producer = harness.kafka().log_producer(f"{names.group}-{prefix}", timeout_ms)
+            producer.init(harness.deadline())
+        listed = harness.kafka().control().list_committed(names.group, harness.deadline())
+        assert listed == [f"{names.group}-seen"]
 
     def test_a_time_out_above_the_brokers_maximum_is_a_configuration_error(
         self, harness: Harness

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -15,11 +16,11 @@ from eos_sink.errors import (
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import PlanToken
-from eos_sink.protocol.values import Position
+from eos_sink.protocol.values import EndOutcome, Position
 from tests.decision_log.writer import NAMES, Writer, append, decision
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import FakeLogReader
-from tests.fakes.process import Moment
+from tests.fakes.process import At, Moment
 from tests.fakes.producer import FakeProducer
 
 
@@ -48,15 +49,96 @@ def test_a_write_from_an_old_plan_is_superseded(cluster: FakeCluster) -> None:
     assert other.write(member, 1).seq == 2
 
 
-def test_a_held_register_that_was_fenced_is_compared_again(cluster: FakeCluster) -> None:
+def test_a_log_that_was_opened_before_another_write_is_opened_again(cluster: FakeCluster) -> None:
     one, other = Writer(cluster), Writer(cluster)
     member = one.join()
     one.write(member, 0)
+    one.register.open(one.deadline)
+    other.write(member, 1)
+    assert one.write(member, 2).seq == 3
+
+
+def test_an_open_log_that_was_fenced_is_opened_and_compared_again(cluster: FakeCluster) -> None:
+    one, other = Writer(cluster), Writer(cluster)
+    member = one.join()
+    one.write(member, 0)
+    one.register.open(one.deadline)
     other.register.open(other.deadline)
     assert one.write(member, 1).seq == 2
     other.write(member, 2)
     with pytest.raises(SupersededError):
         one.write(member, 2)
+
+
+def test_each_write_has_an_epoch_of_its_own(cluster: FakeCluster) -> None:
+    """What arrives late of the write before has an older epoch, and is refused."""
+    writer = Writer(cluster)
+    member = writer.join()
+    for seq in range(4):
+        writer.write(member, seq)
+        if seq % 2:
+            writer.register.prepare(writer.deadline)
+    written = [each.identity for each in cluster.coordinator.history]
+    assert len(written) == 4
+    assert [each.epoch for each in written] == sorted({each.epoch for each in written})
+    assert {cluster.coordinator.end(each, commit=True) for each in written} == {EndOutcome.REFUSED}
+
+
+def test_a_write_takes_what_was_opened_in_the_background(cluster: FakeCluster) -> None:
+    writer = Writer(cluster)
+    member = writer.join()
+    writer.write(member, 0)
+    writer.register.prepare(writer.deadline)
+    writer.register.prepare(writer.deadline)
+    writer.register.connect(writer.deadline)
+    before = cluster.coordinator.describe(NAMES.driver).transaction
+    assert writer.write(member, 1).seq == 2
+    assert cluster.coordinator.history[-1].identity == before
+
+
+def test_what_fails_in_the_background_is_tried_again_by_the_write(cluster: FakeCluster) -> None:
+    writer = Writer(cluster)
+    member = writer.join()
+    writer.write(member, 0)
+
+    def fail() -> None:
+        raise OutcomeUnknownError("No answer.", remedy="")
+
+    At(writer.kafka.process, "log_producer.init", Moment.BEFORE, fail)
+    writer.register.prepare(writer.deadline)
+    assert writer.write(member, 1).seq == 2
+
+
+def test_a_write_does_not_wait_for_the_background_longer_than_for_kafka(
+    cluster: FakeCluster,
+) -> None:
+    """What the thread opens later fences the next write, which opens again."""
+    writer, goes_on = Writer(cluster), threading.Event()
+    member = writer.join()
+    writer.write(member, 0)
+    At(writer.kafka.process, "log_producer.init", Moment.BEFORE, goes_on.wait)
+    writer.register.prepare(writer.deadline)
+    writer.register.connect(Deadline(0))
+    assert writer.write(member, 1).seq == 2
+    opening = [each for each in threading.enumerate() if each.name == "eos-sink-open"]
+    writer.register.open(writer.deadline)
+    goes_on.set()
+    for each in opening:
+        each.join(10)
+    assert writer.write(member, 2).seq == 3
+
+
+def test_a_closed_register_closes_what_is_opened_in_the_background(cluster: FakeCluster) -> None:
+    writer, closed = Writer(cluster), threading.Event()
+    member = writer.join()
+    writer.write(member, 0)
+    goes_on = threading.Event()
+    At(writer.kafka.process, "log_producer.init", Moment.BEFORE, goes_on.wait)
+    writer.register.prepare(writer.deadline)
+    writer.register.close()
+    At(writer.kafka.process, "log_producer.close", Moment.AFTER, closed.set)
+    goes_on.set()
+    assert closed.wait(10)
 
 
 def test_opening_fences_before_it_reads(cluster: FakeCluster) -> None:
@@ -310,14 +392,15 @@ def test_a_write_whose_answer_was_lost_is_found_behind_the_record_of_another_dri
     assert (mine.seq, mine.decision) == (2, decision(1))
 
 
-def test_a_record_that_was_committed_at_an_unknown_offset_is_read_back(
+def test_a_record_whose_offset_the_client_does_not_tell_is_written_again(
     cluster: FakeCluster,
 ) -> None:
-    """The first append has its offset before it commits, so this is a held producer's."""
     writer = Writer(cluster)
     member = writer.join()
     writer.write(member, 0)
-    producer = writer.register._producer
+    writer.register.open(writer.deadline)
+    opened = writer.register._opened
+    producer = opened and opened.producer
     assert isinstance(producer, FakeProducer)
     produce = producer.produce
 

@@ -154,8 +154,8 @@ class Coordinator:
         return [i for i in self._ids if i.startswith(prefix)]
 
     def list_committed(self, prefix: str) -> list[str]:
-        committed = _ENDED[True][0]
-        return [i for i, k in self._ids.items() if k.status is committed and i.startswith(prefix)]
+        every = (self.describe(name) for name in self.list_all(prefix))
+        return [each.transaction.transactional_id for each in every if each.has_committed]
 
     def describe(self, transactional_id: str) -> TransactionState:
         self.is_ending(transactional_id)

@@ -117,9 +117,6 @@ class FakeProducer:
             self._produce(row, None if on_offset is None else partial(on_offset, row[2]))
             on_offset = None
 
-    def refresh(self, deadline: Deadline) -> None:
-        """It looks at the cluster each time."""
-
     @port("send_offset")
     def send_offset(self, position: Position, member: bytes, deadline: Deadline) -> None:
         self._within()

@@ -23,7 +23,6 @@ from eos_sink.protocol.model import (
 )
 from eos_sink.protocol.values import Position
 from tests.fakes.process import At, Moment
-from tests.fakes.producer import FakeProducer
 from tests.protocol.driver import Driver
 from tests.protocol.explore import FAULTS, STEPS, Story, find_wrong, play, with_excess
 from tests.protocol.scene import Fault, Gate, Strike
@@ -102,20 +101,6 @@ def test_a_batch_may_have_small_and_large_partitions(world: World, driver: Drive
     assert decision.inlined == (Inlined(1, reports[1].digest),)
     assert decision.topics == ["out"]
     assert world.visible() == [b"a", b"b", b"c"]
-
-
-def test_the_driver_asks_for_partitions_only_after_a_task_has_seen_them(
-    driver: Driver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It keeps its producer, so a key would go by the number of partitions of its first batch."""
-    asked: list[bool] = []
-    monkeypatch.setattr(FakeProducer, "refresh", lambda *_: asked.append(True))
-    small, large = [b"a"], [b"b", b"c"]
-    counts = []
-    for batch, parts in enumerate([[small], [small, large], [small], [large], [small], [small]]):
-        driver.run(batch, *parts)
-        counts.append(len(asked))
-    assert counts == [0, 1, 1, 1, 2, 2]
 
 
 def test_a_partition_above_the_limit_has_a_transaction(world: World) -> None:

@@ -1,0 +1,90 @@
+"""Opening the decision log: a producer for one transaction, and the record that this one follows.
+
+A producer has a new epoch of the driver's id and is used for one transaction. So a request of an
+earlier transaction that arrives late, or again, has an older epoch, and Kafka refuses it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent import futures
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from eos_sink.decision_log.driver_id import explain_wait
+from eos_sink.identity import QueryNames
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Kafka, TransactionalProducer
+from eos_sink.protocol.model import Entry
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The log, opened for one write.
+
+    Attributes:
+        producer: fences every other writer of the query.
+        entry: the latest record, read after that.
+        reached: how far the log was read.
+    """
+
+    producer: TransactionalProducer
+    entry: Entry
+    reached: int
+
+
+def open_log(
+    kafka: Kafka,
+    names: QueryNames,
+    timeout_ms: int,
+    read: Callable[[], tuple[Entry, int]],
+    deadline: Deadline,
+) -> Opened:
+    """Fence every other writer of the query, then read.
+
+    Args:
+        timeout_ms: of the transaction.
+        read: reads the log; returns the latest record, and how far it has read.
+    """
+    producer = kafka.log_producer(names.driver, timeout_ms)
+    try:
+        with explain_wait(kafka, names):
+            producer.init(deadline)
+        entry, reached = read()
+    except BaseException:
+        producer.close()
+        raise
+    return Opened(producer, entry, reached)
+
+
+class Opening:
+    """Opens the log in a thread of its own, which a process that ends does not wait for."""
+
+    def __init__(self, open_: Callable[[], Opened]) -> None:
+        self._future: Future[Opened] = Future()
+        self._open = open_
+        threading.Thread(target=self._run, name="eos-sink-open", daemon=True).start()
+
+    def wait(self, deadline: Deadline) -> Opened | None:
+        """Wait until the log is open; None: it failed, for a reason that opening it again shows, or
+        it is not open by the deadline."""
+        done, _ = futures.wait([self._future], deadline.left)
+        if not done:
+            self.close()
+        return self._future.result() if done and self._future.exception() is None else None
+
+    def close(self) -> None:
+        """Close the producer as soon as there is one."""
+        self._future.add_done_callback(_close)
+
+    def _run(self) -> None:
+        try:
+            self._future.set_result(self._open())
+        except BaseException as error:  # noqa: BLE001 - the thread that waits gets it
+            self._future.set_exception(error)
+
+
+def _close(future: Future[Opened]) -> None:
+    if future.exception() is None:
+        future.result().producer.close()
