@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from eos_sink.identity import Origin, QueryNames
+from eos_sink.protocol.model import Route
 
 if TYPE_CHECKING:
     from eos_sink.kafka_config.cluster_config import ClusterConfig
@@ -68,6 +69,12 @@ class SinkOptions:
     metrics_log: bool = False
     inline_bytes: int = 0
     source: SourceOptions | None = None
+
+    @property
+    def route(self) -> Route:
+        """What decides where rows go."""
+        partitioner = self.cluster.client.settings.get("partitioner", "")
+        return Route(self.topic, self.dead_letter_topic, partitioner)
 
     @property
     def log_topic(self) -> str:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import multiprocessing
 import os
 import pickle
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -203,51 +200,10 @@ class Process:
         return self.end
 
 
-class ReleasedProcess(Process):
-    """One process of a released version's minispark.
-
-    Args:
-        site: of the version, as `integration.releases.release_site` makes it.
-    """
-
-    def __init__(self, directory: Path, config: Config, site: Path) -> None:
-        self._site = site
-        super().__init__(directory, config)
-
-    def _launch(self, directory: Path, environment: dict[str, str]) -> None:
-        with self._said.open("wb") as said:
-            self._program = subprocess.Popen(
-                [sys.executable, "-m", minispark.__name__, str(directory / "config.json")],
-                cwd=directory,
-                env={**os.environ, **environment, "PYTHONPATH": str(self._site)},
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
-            )
-
-    @property
-    def pid(self) -> int:
-        return self._program.pid
-
-    @property
-    def end(self) -> int | None:
-        return self._program.poll()
-
-    def ends_within(self, seconds: float) -> bool:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._program.wait(seconds)
-        return self.end is not None
-
-    def kill(self) -> None:
-        self._program.kill()
-        self._program.wait()
-
-
 class Query:
     """One query with its own topic.
 
     Attributes:
-        site: of the released version that the processes to come run; None: they run this tree.
         batches: the rows of each partition of each batch, as its source has them.
         stream: Spark's own id of the query, kept in its checkpoint.
         pieces: the Arrow batches of a task.
@@ -272,7 +228,6 @@ class Query:
         self.pieces = PIECES
         self.topics: list[str] = []
         self.program: Program = minispark.process
-        self.site: Path | None = None
         cluster.create_topic(self.topic, partitions=3)
         self._given = {
             "kafka.bootstrap.servers": cluster.bootstrap_servers,
@@ -374,12 +329,7 @@ class Query:
             arm=[vars(a) for a in arm],
             **more,
         )
-        site, program = self.site, self.program
-        process = (
-            ReleasedProcess(directory, config, site)
-            if site
-            else Process(directory, config, program)
-        )
+        process = Process(directory, config, self.program)
         self._processes.append(process)
         return process
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import Producer
 
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
-from eos_sink.errors import ClusterError, EosSinkError, FailureKind, ProduceFailedError
+from eos_sink.errors import (
+    ClusterError,
+    EosSinkError,
+    FailureKind,
+    OperatorNeededError,
+    ProduceFailedError,
+)
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId, TaskReport
@@ -15,8 +22,9 @@ from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.checker import assert_each_once, read_topic
-from integration.query import Query
-from integration.topics import delete_topic, unique
+from integration.operator_commands import Operator
+from integration.query import PARTITIONS, Query
+from integration.topics import delete_topic, make_again, unique
 
 GIVES_UP_MS = 2_000
 
@@ -91,6 +99,46 @@ def test_a_query_whose_topic_is_deleted_stops_and_names_it(
     assert query.topic in process.stopped(ClusterError, ProduceFailedError)["text"]
     assert query.topic in query.run().stopped(ClusterError)["text"]
     kafka.create_topic(query.topic, partitions=3)
+    query.finish()
+    left = [row for batch in query.batches[1:] for part in batch for row in part]
+    assert_each_once(query.visible(), left)
+
+
+def write_foreign_rows(kafka: KafkaCluster, topic: str, rows: int = 50) -> None:
+    """Another program's, at all offsets where a batch may have had its own."""
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for number in range(rows):
+        for partition in range(PARTITIONS):
+            producer.produce(topic, b"foreign-%d" % number, partition=partition)
+    assert producer.flush(30) == 0
+
+
+@pytest.mark.parametrize("settled", [True, False], ids=["by the driver", "by no one"])
+def test_another_record_in_a_topic_that_was_made_again_proves_no_commit(
+    query: Query, kafka: KafkaCluster, settled: bool
+) -> None:
+    """It stands at the offset where the decision has its witness."""
+    point = FaultPoint.COMMITTER_SETTLE_AFTER if settled else FaultPoint.COMMITTER_WRITE_AFTER
+    query.run_killed_at(point)
+    query.take_all_ids()
+    make_again(kafka, query.topic)
+    write_foreign_rows(kafka, query.topic)
+    error = query.run().stopped(OperatorNeededError)
+    assert "deleted and created again" in error["text"]
+    assert "--lost" in error["text"]
+    Operator(kafka, query).chooses("lost")
+    query.finish()
+    left = [row for batch in query.batches[1:] for part in batch for row in part]
+    rows = [row for row in query.visible().values() if not row.startswith("foreign")]
+    assert sorted(rows) == sorted(left)
+
+
+def test_a_decided_batch_goes_to_the_topic_that_was_made_again_before_it_was_visible(
+    query: Query, kafka: KafkaCluster
+) -> None:
+    """Its transactions are open: to commit them would make nothing visible."""
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    make_again(kafka, query.topic)
     query.finish()
     left = [row for batch in query.batches[1:] for part in batch for row in part]
     assert_each_once(query.visible(), left)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from eos_sink.errors import OperatorNeededError, UnfinishedError
+from eos_sink.errors import ConfigurationError, OperatorNeededError, UnfinishedError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.values import TransactionStatus
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.topic_scan import Offsets, Source
-from integration.checker import assert_each_once
+from integration.checker import assert_each_once, read_topic
 from integration.query import (
     PARTITIONS,
     ROWS,
@@ -22,6 +22,7 @@ from integration.query import (
     rows_of,
     spread_over,
 )
+from integration.topics import new_topic
 
 
 def the_operators_error(query: Query) -> dict[str, Any]:
@@ -217,3 +218,32 @@ def states(query: Query) -> dict[str, TransactionStatus]:
 
 def end_offsets_of(kafka: KafkaCluster, query: Query) -> dict[int, int]:
     return Offsets(Source(kafka.bootstrap_servers, query.topic)).find_high()
+
+
+def test_the_rest_of_a_batch_is_not_written_to_another_topic(
+    query: Query, kafka: KafkaCluster
+) -> None:
+    """A part of it is visible in the former one."""
+    query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AMID)
+    query.take_all_ids()
+    former, other = query.topic, new_topic(kafka, "other")
+    query.change({"topic": other})
+    error = query.run().stopped(ConfigurationError)
+    assert f"topic={former}" in error["text"]
+    assert len(read_topic(kafka.bootstrap_servers, other)) == 0
+    query.change({"topic": former})
+    query.finish()
+    query.check()
+
+
+def test_a_batch_of_which_nothing_is_visible_may_go_to_another_topic(
+    query: Query, kafka: KafkaCluster
+) -> None:
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    query.take_all_ids()
+    other = new_topic(kafka, "other")
+    query.change({"topic": other})
+    query.finish()
+    query.check(batches=1)
+    left = [row for batch in query.batches[1:] for part in batch for row in part]
+    assert_each_once(read_topic(kafka.bootstrap_servers, other), left)

@@ -27,6 +27,7 @@ from eos_sink.protocol.model import (
     OtherStream,
     Override,
     Prepared,
+    Route,
     RowDigest,
     Run,
     SourcePosition,
@@ -205,10 +206,10 @@ def _encode_decision(decision: Decision) -> dict[str, Any]:
             ],
         }
     if decision.dead_letters:
-        document["dead_letters"] = {
-            "topic": decision.dead_letter_topic,
-            "partitions": [[each.partition, each.rows] for each in decision.dead_letters],
-        }
+        letters = [[each.partition, each.rows] for each in decision.dead_letters]
+        document["dead_letters"] = letters
+    if decision.route != Route():
+        document["route"] = vars(decision.route)
     return document
 
 
@@ -223,7 +224,6 @@ def _decode_decision(document: Any) -> Decision:
             accepted=_typed(bool, document["ruling"]["accepted"]),
         )
     inline = document.get("inline", {"topics": [], "partitions": []})
-    refused = document.get("dead_letters", {"topic": "", "partitions": []})
     return Decision(
         batch=BatchId(str(document["stream"]), _number(document["batch"])),
         slot=_number(document["slot"]),
@@ -248,12 +248,20 @@ def _decode_decision(document: Any) -> Decision:
         inlined_topics=tuple(topics[_number(topic)] for topic in inline["topics"]),
         dead_letters=tuple(
             DeadLetters(_number(partition), _number(rows))
-            for partition, rows in refused["partitions"]
+            for partition, rows in document.get("dead_letters", [])
         ),
-        dead_letter_topic=_typed(str, refused["topic"]),
         completed=document.get("completed") is True,
         topic_ids=_decode_ids(document.get("topic_ids", {})),
+        route=_decode_route(**document.get("route", vars(Route()))),
     )
+
+
+def _decode_route(topic: Any, dead_letters: Any, partitioner: Any) -> Route:
+    return Route(_optional(topic), _optional(dead_letters), _typed(str, partitioner))
+
+
+def _optional(name: Any) -> str | None:
+    return None if name is None else _typed(str, name)
 
 
 def _decode_ids(document: Any) -> dict[str, str]:

@@ -128,7 +128,7 @@ class Committer:
         elif self._source is not None or any(report.has_written for report in reports):
             # Without rows there is a decision only if it moves the source's offsets.
             rows = self._unpack(reports)
-            decision = decide(reports, _topics(rows), self._options.dead_letter_topic)
+            decision = decide(reports, _topics(rows), self._options.route)
             try:
                 record = self._register.expect(reports[0].token, deadline).record
             except OutcomeUnknownError as error:
@@ -235,6 +235,10 @@ class Committer:
             from eos_sink.protocol.hanging_errors import unchecked
 
             raise unchecked(self._names, places)
+        if decision.prepared:
+            # Now that their rows are there: the topics may be other ones when they are settled.
+            topic_ids = self._kafka.topic_ids(decision.topics, deadline)
+            decision = replace(decision, topic_ids=topic_ids)
         clock = StepClock(self._clock)
         figures = self._metrics.count_decision(decision, reports, rewritten, clock, self._now_ms())
         prepared = self._transactions(reports)
@@ -435,8 +439,7 @@ class Committer:
         else:
             check_rewrite(self._names, self._log, decision, lost, reports)
         rows = self._unpack(reports)
-        letters = self._options.dead_letter_topic
-        rewritten = decide(reports, _topics(rows), letters, decision)
+        rewritten = decide(reports, _topics(rows), self._options.route, decision)
         self._decide(reports, rewritten, rows, deadline, lost)
 
     def _check_completion(

@@ -11,7 +11,8 @@ from math import inf
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
-from eos_sink.protocol.outcome import Evidence, Source, missing
+from eos_sink.protocol.outcome import Evidence, Source, is_proven, missing
+from eos_sink.protocol.values import Visibility
 
 # Another producer's open transaction may hide a witness until its timeout.
 _PERSON_S = 10.0
@@ -22,6 +23,7 @@ _MARKERS_S = 20.0
 def ask_all(kafka: Kafka, known: Iterable[Evidence], deadline: Deadline) -> tuple[Evidence, ...]:
     """All evidence that can be had in the time that a person waits."""
     known = ask_coordinators(kafka, known, deadline)
+    known = ask_topic_ids(kafka, known, deadline)
     return ask_topics(kafka, known, deadline, patience_s=_PERSON_S)
 
 
@@ -35,6 +37,22 @@ def ask_coordinators(
     return tuple(
         replace(each, state=states[each.transaction.transactional_id])
         if missing(each) is Source.COORDINATOR
+        else each
+        for each in known
+    )
+
+
+def ask_topic_ids(
+    kafka: Kafka, known: Iterable[Evidence], deadline: Deadline
+) -> tuple[Evidence, ...]:
+    """Note which witnesses were in a topic that was deleted and made again: nothing of what their
+    transactions have written there is in the topic of that name."""
+    known = tuple(known)
+    topics = {each.entry.witness.topic for each in known if each.topic_id and not is_proven(each)}
+    ids = kafka.topic_ids(topics, deadline) if topics else {}
+    return tuple(
+        replace(each, made_again=True, witness=Visibility.UNREADABLE)
+        if ids.get(each.entry.witness.topic, each.topic_id) != each.topic_id
         else each
         for each in known
     )

@@ -159,6 +159,8 @@ class Planner:
                 entry.decision,
                 found.lost,
                 found.doubtful,
+                found.made_again,
+                self._options.route,
                 self._read_rules(entry, deadline),
                 entry.record.given_up,
                 self._read_back(token, entry.decision, found, deadline),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from eos_sink.driver.evidence import ask_coordinators, ask_topics
+from eos_sink.driver.evidence import ask_coordinators, ask_topic_ids, ask_topics
 from eos_sink.errors import UnfinishedError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
@@ -24,11 +24,13 @@ class Settlement:
     Attributes:
         lost: partitions that were aborted after the decision, by a timeout or a late attempt.
         doubtful: partitions whose outcome is not known any more.
+        made_again: the topics of their witnesses that were deleted and made again since.
         seen: all of it was seen visible; an operator's override does not count.
     """
 
     lost: frozenset[int] = frozenset()
     doubtful: frozenset[int] = frozenset()
+    made_again: frozenset[str] = frozenset()
     seen: bool = False
 
 
@@ -51,6 +53,7 @@ def settle(
     known = evidence_in_log(names, decision)
     if not just_decided:
         known = ask_coordinators(kafka, known, deadline)
+        known = ask_topic_ids(kafka, known, deadline)
     open_ = [e.transaction for e in known if just_decided or outcome(e) is Outcome.OPEN]
     ended = kafka.control().end(open_, commit=True, deadline=deadline)
     known = tuple(replace(each, end=ended.get(each.transaction)) for each in known)
@@ -63,6 +66,7 @@ def settle(
     return Settlement(
         lost=frozenset(e.entry.partition for e, became in found if became is Outcome.LOST),
         doubtful=frozenset(e.entry.partition for e, became in found if became is Outcome.IN_DOUBT),
+        made_again=frozenset(e.entry.witness.topic for e in known if e.made_again),
         seen=all(_seen(each) for each in known),
     )
 

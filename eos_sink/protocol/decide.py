@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from eos_sink.protocol.model import DeadLetters, Decision, Inlined, RowDigest, TaskReport
+from eos_sink.protocol.model import DeadLetters, Decision, Inlined, Route, RowDigest, TaskReport
 
 
 def decide(
     reports: Sequence[TaskReport],
     topics: Collection[str],
-    dead_letter_topic: str | None,
+    route: Route,
     decided: Decision | None = None,
 ) -> Decision:
     """Return the decision of a batch, which is not checked here.
@@ -20,7 +20,7 @@ def decide(
         reports: of all tasks.
         topics: of the rows that the driver writes. The dead letter topic, which many queries may
             have in common, is none of them if there is another.
-        dead_letter_topic: of the query.
+        route: of the query.
         decided: the batch is decided already, and these tasks have written what was lost of it.
     """
     first = reports[0]
@@ -31,7 +31,7 @@ def decide(
     chosen, completes = before.override, before.needs_completion(lost)
     written = [report.prepared for report in reports if report.prepared]
     inlined = [Inlined(report.partition, report.digest) for report in reports if report.inline]
-    own_topics = {*topics} - {dead_letter_topic} or topics
+    own_topics = {*topics} - {route.dead_letters} or topics
     kept = [entry for entry in before.prepared if entry.partition not in lost]
     letters = {e.partition: e.rows for e in before.dead_letters if e.partition not in lost}
     letters |= {r.partition: r.dead_letter_rows for r in reports if r.dead_letters}
@@ -47,6 +47,6 @@ def decide(
         inlined=(*before.inlined, *inlined),
         inlined_topics=tuple(sorted({*before.inlined_topics, *own_topics})),
         dead_letters=tuple(DeadLetters(*each) for each in sorted(letters.items())),
-        dead_letter_topic=(dead_letter_topic or before.dead_letter_topic) if letters else "",
         completed=completes,
+        route=route,
     )

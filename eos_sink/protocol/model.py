@@ -158,6 +158,27 @@ class Override:
 
 
 @dataclass(frozen=True)
+class Route:
+    """What decides where a batch's rows go.
+
+    Attributes:
+        topic: of all rows; None: the column `topic` names it.
+        dead_letters: the topic of rows that Kafka would refuse; None: there is none.
+        partitioner: librdkafka's, if it is not the default.
+    """
+
+    topic: str | None = None
+    dead_letters: str | None = None
+    partitioner: str = ""
+
+    def __str__(self) -> str:
+        topic = "the column topic" if self.topic is None else f"topic={self.topic}"
+        letters = "none" if self.dead_letters is None else self.dead_letters
+        partitioner = self.partitioner or "default"
+        return f"{topic}, eos.dead.letter.topic: {letters}, partitioner: {partitioner}"
+
+
+@dataclass(frozen=True)
 class Decision:
     """A batch that must become visible. Only the latest decision can have open transactions.
 
@@ -167,11 +188,12 @@ class Decision:
             it written; empty for all other batches.
         inlined: the partitions that the driver has written together with the decision.
         inlined_topics: the topics of their rows.
-        dead_letters: of the partitions that have some; all are in `dead_letter_topic`.
+        dead_letters: of the partitions that have some; all are in the route's topic for them.
         completed: a replay in other partitions has written the rows that were not visible. Its
             partitions are numbered behind the others, so no replay has the same ones.
         topic_ids: of `topics` (KIP-516), when the batch was decided: a topic that is deleted and
             made again has another one. Empty if the driver has written all rows.
+        route: how the tasks found a row's place.
     """
 
     batch: BatchId
@@ -184,9 +206,14 @@ class Decision:
     inlined: tuple[Inlined, ...] = ()
     inlined_topics: tuple[str, ...] = ()
     dead_letters: tuple[DeadLetters, ...] = ()
-    dead_letter_topic: str = ""
     completed: bool = False
     topic_ids: Mapping[str, str] = field(default_factory=dict, hash=False)
+    route: Route = field(default_factory=Route)
+
+    @property
+    def dead_letter_topic(self) -> str:
+        """Empty if the batch has no dead letters."""
+        return (self.route.dead_letters or "") if self.dead_letters else ""
 
     @property
     def dead_letter_rows(self) -> int:
@@ -561,7 +588,8 @@ class Plan:
     """The state of the query that a task needs before it writes a batch.
 
     `decision` is the latest one; `lost` are its partitions that were aborted after it, and
-    `doubtful` those whose outcome Kafka no longer knows. `rules` has topics whose rules the driver
+    `doubtful` those whose outcome Kafka no longer knows, also since their topics were `made_again`.
+    The batch goes by `route`. `rules` has topics whose rules the driver
     knows, if the query has a dead letter topic. `given_up` is the latest record's. `visible` has
     the sorted hashes of the visible rows, eight bytes each, if a replay writes the others in
     any partitions.
@@ -571,6 +599,8 @@ class Plan:
     decision: Decision | None
     lost: frozenset[int] = frozenset()
     doubtful: frozenset[int] = frozenset()
+    made_again: frozenset[str] = frozenset()
+    route: Route = field(default_factory=Route)
     rules: Mapping[str, TopicRules] = field(default_factory=dict)
     given_up: int = 0
     visible: bytes | None = field(default=None, repr=False)

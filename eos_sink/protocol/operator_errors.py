@@ -84,23 +84,45 @@ def _command(
 
 
 def in_doubt(
-    names: QueryNames, log: str, decision: Decision, doubtful: Collection[int]
+    names: QueryNames,
+    log: str,
+    decision: Decision,
+    doubtful: Collection[int],
+    made_again: Collection[str] = (),
 ) -> OperatorNeededError:
-    """Neither coordinator nor topic knows any more what became of these partitions."""
+    """Neither coordinator nor topic knows any more what became of these partitions.
+
+    Args:
+        made_again: topics that were deleted and created again since.
+    """
     partitions = sorted(doubtful)
     entries = [entry for entry in decision.prepared if entry.partition in doubtful]
     rows = decision.count_rows(doubtful)
     places = ", ".join(str(entry.witness) for entry in entries)
+    why = "deleted or compacted"
+    if made_again:
+        why = f"deleted and created again since: {', '.join(sorted(made_again))}"
+    topics = {entry.witness.topic for entry in entries}
+    letters = {each.partition for each in decision.dead_letters} & {*doubtful}
+    is_once = decision.batch.numbering is Numbering.ONCE
+    remedy = ""
+    if topics <= {*made_again} and decision.route.topic and not letters and not is_once:
+        # All of their rows were in the topic that is gone.
+        remedy = (
+            "None of these rows is in the topic that is there now. To write them there: "
+            f"{resolve_command(names, log, LOST)}, then start the query again."
+        )
     never = (
         f"{ACCEPT} if they are lost or that is not known (nothing writes them again but you)"
-        if decision.batch.numbering is Numbering.ONCE
+        if is_once
         else f"{LOST} if they never were (the replay writes them again)"
     )
     return _needed(
         f"Query {names.query}: {decision.batch} was decided, but for its partitions {partitions} "
         f"({rows} rows) neither the transaction coordinator nor the topic knows any more whether "
-        f"they were committed: their records at {places} cannot be read (deleted or compacted).",
-        f"In doubt: {resolve_command(names, log)} shows what is left; add {VISIBLE} if the rows "
+        f"they were committed: their records at {places} cannot be read ({why}).",
+        remedy
+        or f"In doubt: {resolve_command(names, log)} shows what is left; add {VISIBLE} if the rows "
         f"are or were there (they are not written again) or {never}.",
         decision.batch.batch,
         partitions,

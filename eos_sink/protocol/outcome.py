@@ -50,6 +50,7 @@ class Evidence:
     """The evidence about one transaction of a decision.
 
     Attributes:
+        topic_id: of the witness's topic when the batch was decided; "": not known.
         settled: the log says that the whole decision was seen visible.
         later: a later batch proves that the decision was settled.
         state: the coordinator's answer; None: it was not asked.
@@ -58,10 +59,12 @@ class Evidence:
         marker: whether the marker behind the witness commits; None: not asked, or not found.
         override: an operator's choice whether the partition counts as committed.
         accepted: an operator has accepted the decision as it is.
+        made_again: the witness's topic has another id now.
     """
 
     transaction: Transaction
     entry: Prepared
+    topic_id: str = ""
     settled: bool = False
     later: bool = False
     state: TransactionState | None = None
@@ -70,6 +73,7 @@ class Evidence:
     marker: bool | None = None
     override: bool | None = None
     accepted: bool = False
+    made_again: bool = False
 
 
 def evidence_in_log(
@@ -82,6 +86,7 @@ def evidence_in_log(
         Evidence(
             transaction,
             entry,
+            decision.topic_ids.get(entry.witness.topic, ""),
             settled=settled,
             later=later,
             override=chosen.get(entry.partition),
@@ -122,6 +127,11 @@ def missing(evidence: Evidence) -> Source | None:
     return Source.MARKER if asks else None
 
 
+def is_proven(evidence: Evidence) -> bool:
+    """True if it is committed, whatever became of its topic."""
+    return _without_topic(evidence) is Outcome.COMMITTED
+
+
 def batch_outcome(outcomes: Iterable[Outcome]) -> Outcome:
     """The outcome of a batch is that of its worst transaction."""
     found = set(outcomes)
@@ -150,8 +160,13 @@ def _without_topic(evidence: Evidence) -> Outcome | None:
         return None
     if state.status is TransactionStatus.COMPLETE_COMMIT:
         return Outcome.COMMITTED
+    if evidence.end is not None:
+        return None
+    if state.status is TransactionStatus.ONGOING and evidence.made_again and not evidence.accepted:
+        # It would commit nothing there. A replay takes its id, which aborts it everywhere.
+        return Outcome.LOST
     is_open = state.status in (TransactionStatus.ONGOING, TransactionStatus.PREPARE_COMMIT)
-    return Outcome.OPEN if is_open and evidence.end is None else None
+    return Outcome.OPEN if is_open else None
 
 
 _VISIBLE: dict[Visibility | None, bool] = {Visibility.COMMITTED: True, Visibility.ABORTED: False}

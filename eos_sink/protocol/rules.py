@@ -60,6 +60,7 @@ def assign(plan: Plan, batch: BatchId, partition: int, spark_run: str = "") -> A
         spark_run: Spark's run id of the query whose `foreachBatch` writes.
 
     Raises:
+        ConfigurationError: a replay would split the batch over two topics.
         OperatorNeededError: the batch is older than the decision. Or the decision has lost
             partitions and Spark no longer replays its batch. Or the outcome of partitions is not
             known, and the batch is a replay of theirs or does not prove that they were committed.
@@ -73,7 +74,8 @@ def assign(plan: Plan, batch: BatchId, partition: int, spark_run: str = "") -> A
             # A run calls foreachBatch once for each batch, so this is no replay.
             return Assignment(Role.REFUSE, decision.slot)
         if plan.doubtful:
-            raise operator_errors.in_doubt(names, log, decision, plan.doubtful)
+            raise operator_errors.in_doubt(names, log, decision, plan.doubtful, plan.made_again)
+        _check_route(names, decision, plan)
         if plan.visible is not None:
             # The ids of the decided partitions may have later attempts.
             return Assignment(Role.COMPLETE, decision.slot, decision.partitions)
@@ -85,10 +87,33 @@ def assign(plan: Plan, batch: BatchId, partition: int, spark_run: str = "") -> A
             return Assignment(Role.SKIP, decision.slot)
         raise operator_errors.old_checkpoint(names, log, batch, decision)
     if plan.doubtful and not proves_commit(batch, decision.batch):
-        raise operator_errors.in_doubt(names, log, decision, plan.doubtful)
+        raise operator_errors.in_doubt(names, log, decision, plan.doubtful, plan.made_again)
     if plan.lost:
         raise operator_errors.unrepaired(names, log, batch, decision, plan.lost)
     return Assignment(Role.WRITE, 1 - decision.slot)
+
+
+def _check_route(names: QueryNames, decision: Decision, plan: Plan) -> None:
+    """Check that a replay adds to what is visible in the same topics, by the same rules. If nothing
+    is visible, or all is, it may have others; but rows whose topic comes from a column are counted
+    with their topics.
+
+    Raises:
+        ConfigurationError: it would not.
+    """
+    before, now = decision.route, plan.route
+    same_kind = (before.topic is None) == (now.topic is None)
+    writes_rest = plan.lost and not decision.is_invisible(plan.lost)
+    if before == now or (same_kind and not writes_rest):
+        return
+    raise ConfigurationError(
+        f"Query {names.query}: {decision.batch} is decided, and was written with {before}. Now its "
+        f"rows would go elsewhere, with {now}: the batch would be split, or its rows could not be "
+        "compared. Nothing of this replay is written.",
+        remedy=f"Start the query once with {before}, until it has finished this batch. Change it "
+        "then.",
+        data={"batch": decision.batch.batch},
+    )
 
 
 def check_unmoved(

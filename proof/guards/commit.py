@@ -252,6 +252,24 @@ GUARDS = (
         outside="the model has no markers: its witnesses are visible, aborted or unreadable",
     ),
     guard(
+        "a batch is not split over two topics",
+        "What is lost of a batch goes by the same option topic as what is visible of it.",
+        drop(_RULES, "assign", "_check_route(...)"),
+        "tests/protocol/test_routes.py::test_what_is_lost_of_a_batch_does_not_go_by_other_options_than_the_rest[topic]",
+        outside="the model has one topic",
+    ),
+    guard(
+        "an open transaction in a topic that was made again is lost",
+        "To commit it would make no row visible in the topic of that name.",
+        never(
+            "eos_sink/protocol/outcome.py",
+            "_without_topic",
+            "state.status is TransactionStatus.ONGOING and evidence.made_again and ...",
+        ),
+        "tests/protocol/test_routes.py::test_an_open_batch_is_written_to_the_topic_that_was_made_again",
+        outside="the model's topics are never deleted",
+    ),
+    guard(
         "a batch in doubt is not replayed",
         "Neither counted, which may lose its rows, nor written, which may duplicate them.",
         never(_RULES, "assign", "if plan.doubtful:"),

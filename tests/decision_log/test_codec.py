@@ -23,6 +23,7 @@ from eos_sink.protocol.model import (
     OtherStream,
     Override,
     Prepared,
+    Route,
     RowDigest,
     Run,
 )
@@ -51,7 +52,6 @@ with_dead_letters = st.builds(
     replace,
     plain_decisions,
     dead_letters=st.lists(st.builds(DeadLetters, numbers, numbers), min_size=1).map(tuple),
-    dead_letter_topic=topics,
 )
 decisions = plain_decisions | st.builds(
     replace,
@@ -59,6 +59,7 @@ decisions = plain_decisions | st.builds(
     inlined=st.lists(st.builds(Inlined, numbers, digests), min_size=1, max_size=3).map(tuple),
     inlined_topics=st.frozensets(topics, min_size=1, max_size=3).map(lambda t: tuple(sorted(t))),
     topic_ids=st.dictionaries(topics, texts),
+    route=st.builds(Route, st.none() | topics, st.none() | topics, texts),
 )
 names = st.none() | st.text(st.characters(codec="utf-8"), min_size=1)
 origins = st.builds(Origin, names, names, names, st.booleans())
@@ -191,6 +192,8 @@ def broken(**changes: object) -> bytes:
         {"owner": {"host": "h", "pid": 1}},
         {"owner": {"host": "h", "pid": "1", "started": 1}},
         {"decision__topic_ids": {"t": 1}},
+        {"decision__route": {"topic": 1, "dead_letters": None, "partitioner": ""}},
+        {"decision__route": {"topic": "t"}},
         {"decision__ruling": {}},
         {"decision__ruling": {"visible": [1], "lost": [], "accepted": "false"}},
         {"decision__ruling": {"visible": [-1], "lost": [], "accepted": False}},

@@ -11,11 +11,13 @@ from eos_sink.identity import QueryNames
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import (
     BatchId,
+    DeadLetters,
     Decision,
     LogRecord,
     Numbering,
     Override,
     Prepared,
+    Route,
     RowDigest,
 )
 from eos_sink.protocol.values import (
@@ -39,7 +41,12 @@ ONCE = replace(DECIDED, batch=BatchId.numbered_by(Numbering.ONCE, "x", 0))
 ANOTHER = replace(NEXT, batch=BatchId.numbered_by(Numbering.ONCE, "y", 0))
 FRAME = replace(DECIDED, batch=BatchId.numbered_by(Numbering.FOREACH, "s", 0))
 INLINED = replace(DECIDED, prepared=(), inlined_topics=("t",))
-LETTERS = replace(INLINED, inlined_topics=("other",), dead_letter_topic="t")
+LETTERS = replace(
+    INLINED,
+    inlined_topics=("other",),
+    dead_letters=(DeadLetters(0, 1),),
+    route=Route(dead_letters="t"),
+)
 
 COMMIT, ABORT = TransactionStatus.COMPLETE_COMMIT, TransactionStatus.COMPLETE_ABORT
 EMPTY, ONGOING = TransactionStatus.EMPTY, TransactionStatus.ONGOING

@@ -13,7 +13,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.topic_traces import PartitionTail
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.resolve import Choice
-from eos_sink.protocol.model import DeadLetters, Numbering
+from eos_sink.protocol.model import DeadLetters, Numbering, Route
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Moment
 from tests.ops.operator import Operator
@@ -251,7 +251,7 @@ def test_deleted_rows_cannot_be_told_from_lost_ones(world: World) -> None:
 def test_dead_letters_are_not_recognised(world: World) -> None:
     lose_last(world)
     decision = replace(
-        latest(world), dead_letters=(DeadLetters(0, 1),), dead_letter_topic="letters"
+        latest(world), dead_letters=(DeadLetters(0, 1),), route=Route(dead_letters="letters")
     )
     with pytest.raises(completion.RefusedCompletion, match="letters"):
         completion.check_completion(decision, {1})

@@ -186,10 +186,29 @@ def test_every_caller_says_the_same_of_every_evidence(override: Override, settle
 
 
 def all_evidence() -> Iterable[Evidence]:
-    for settled, later, state, end, witness, marker, override, accepted in itertools.product(
-        (True, False), (True, False), [*STATES, None], ENDS, WITNESSES, TOLD, TOLD, (True, False)
+    flags = list(itertools.product((True, False), repeat=4))
+    for (
+        settled,
+        later,
+        accepted,
+        made_again,
+    ), state, end, witness, marker, override in itertools.product(
+        flags, [*STATES, None], ENDS, WITNESSES, TOLD, TOLD
     ):
-        yield Evidence(T, ENTRY, settled, later, state, end, witness, marker, override, accepted)
+        yield Evidence(
+            T,
+            ENTRY,
+            "",
+            settled,
+            later,
+            state,
+            end,
+            witness,
+            marker,
+            override,
+            accepted,
+            made_again,
+        )
 
 
 def table() -> list[list[str]]:
@@ -206,7 +225,8 @@ def fits(row: list[str], known: Evidence) -> bool:
     if status is TransactionStatus.COMPLETE_COMMIT:
         coordinator = "committed"
     elif status in IS_OPEN and known.end is None:
-        coordinator = "open"
+        ongoing = status is TransactionStatus.ONGOING
+        coordinator = "open in a topic made again" if ongoing and known.made_again else "open"
     words = {True: "yes", False: "no"}
     marks = {True: "commit", False: "abort", None: "none"}
     witness = {

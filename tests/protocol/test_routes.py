@@ -1,0 +1,123 @@
+"""A decided batch whose rows would go elsewhere now: the query has other options, or the topic was
+deleted and made again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eos_sink.errors import ConfigurationError, OperatorNeededError
+from eos_sink.protocol.model import Route
+from tests.protocol.driver import Driver, decide_and_die, lose_last
+from tests.protocol.world import TOPIC, World, late_attempt, latest
+
+OTHER = "other"
+
+
+@pytest.fixture
+def world() -> World:
+    world = World([[[b"a"], [b"b"]], [[b"c"]]])
+    world.cluster.create_topic(OTHER, 2)
+    return world
+
+
+def in_other_topic(world: World) -> list[bytes]:
+    return sorted(entry.value or b"" for entry in world.cluster.read_committed(OTHER))
+
+
+def change(world: World, **options: Any) -> None:
+    world.options = replace(world.options, **options)
+
+
+# --- other options
+
+
+@pytest.mark.parametrize("option", ["topic", "dead_letter_topic"])
+def test_what_is_lost_of_a_batch_does_not_go_by_other_options_than_the_rest(
+    world: World, option: str
+) -> None:
+    lose_last(world)
+    former = world.options
+    change(world, **{option: OTHER})
+    with pytest.raises(ConfigurationError) as stop:
+        Driver(world).run(0, [b"a"], [b"b"])
+    assert f"topic={TOPIC}" in stop.value.remedy
+    assert (world.visible(), in_other_topic(world)) == ([b"a"], [])
+    world.options = former
+    Driver(world).run(0, [b"a"], [b"b"])
+    assert world.visible() == [b"a", b"b"]
+
+
+def test_a_batch_of_which_nothing_is_visible_goes_by_the_new_options(world: World) -> None:
+    decide_and_die(world)
+    world.cluster.coordinator.time_out()
+    change(world, topic=OTHER)
+    Driver(world).run(0, [b"a"], [b"b"])
+    assert (world.visible(), in_other_topic(world)) == ([], [b"a", b"b"])
+    assert latest(world).route == Route(OTHER)
+
+
+def test_a_batch_of_which_all_is_visible_is_not_written_again(world: World) -> None:
+    Driver(world).run(0, [b"a"], [b"b"])
+    change(world, topic=OTHER)
+    Driver(world).run(0, [b"a"], [b"b"])
+    Driver(world).run(1, [b"c"])
+    assert (world.visible(), in_other_topic(world)) == ([b"a", b"b"], [b"c"])
+
+
+def test_rows_with_a_column_topic_are_not_compared_with_rows_without(world: World) -> None:
+    """The column is a part of what is counted."""
+    Driver(world).run(0, [b"a"], [b"b"])
+    change(world, topic=None)
+    with pytest.raises(ConfigurationError, match=f"topic={TOPIC}"):
+        Driver(world).run(0, [b"a"], [b"b"])
+
+
+# --- another topic of that name
+
+
+def make_again(world: World) -> None:
+    del world.cluster.topics[TOPIC]
+    world.cluster.create_topic(TOPIC, 2)
+
+
+def write_foreign_rows(world: World) -> None:
+    """Another program's, as many as a batch of the query may have."""
+    stranger = World([], cluster=world.cluster)
+    names = replace(world.options.names, query="stranger-0123456789")
+    stranger.options = replace(world.options, names=names)
+    for batch in range(9):
+        Driver(stranger, "stream-2").run(batch, [b"x"], [b"x"])
+
+
+def test_a_foreign_record_in_a_topic_that_was_made_again_proves_no_commit(world: World) -> None:
+    decide_and_die(world)
+    for partition in (0, 1):
+        late_attempt(world, 0, partition)
+    make_again(world)
+    write_foreign_rows(world)
+    with pytest.raises(OperatorNeededError, match="deleted and created again") as stop:
+        Driver(world).run(0, [b"a"], [b"b"])
+    assert "--lost" in stop.value.remedy
+    assert "--visible" not in stop.value.remedy
+
+
+def test_an_open_batch_is_written_to_the_topic_that_was_made_again(world: World) -> None:
+    """To commit its transactions would make nothing visible."""
+    decide_and_die(world)
+    make_again(world)
+    Driver(world).run(0, [b"a"], [b"b"])
+    assert world.visible() == [b"a", b"b"]
+
+
+def test_a_batch_that_was_committed_before_its_topic_was_deleted_is_not_written_again(
+    world: World,
+) -> None:
+    """What was visible has gone with the topic."""
+    Driver(world).run(0, [b"a"], [b"b"])
+    make_again(world)
+    Driver(world).run(0, [b"a"], [b"b"])
+    Driver(world).run(1, [b"c"])
+    assert world.visible() == [b"c"]
