@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from eos_sink_lab.testing.faults import Action, FaultPoint, Faults, Pass, Struck, read_timeline
     from eos_sink_lab.testing.faulty_source import FaultyDataSource
+    from eos_sink_lab.testing.held_request import HeldRequest
     from eos_sink_lab.testing.java import java_home
     from eos_sink_lab.testing.kafka_cluster import KafkaCluster
     from eos_sink_lab.testing.kafka_node import KafkaNode
@@ -49,6 +50,7 @@ _NAMES = {
     ),
     "faults": ("Action", "FaultPoint", "Faults", "Pass", "Struck", "read_timeline"),
     "faulty_source": ("FaultyDataSource",),
+    "held_request": ("HeldRequest",),
     "java": ("java_home",),
     "kafka_cluster": ("KafkaCluster",),
     "kafka_node": ("KafkaNode",),
@@ -65,6 +67,7 @@ __all__ = [
     "FaultPoint",
     "Faults",
     "FaultyDataSource",
+    "HeldRequest",
     "JavaNotFoundError",
     "KafkaCluster",
     "KafkaNode",

@@ -17,16 +17,23 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from eos_sink_lab.testing import link_process
+from eos_sink_lab.testing import carried_links, link_process
 from eos_sink_lab.testing.cluster_errors import NodeControlError
+from eos_sink_lab.testing.held_request import HeldRequest
+from eos_sink_lab.testing.request_frames import KINDS
 
-HOST = link_process.HOST
+HOST = carried_links.HOST
 
 # Below what Linux and macOS hand out to outgoing connections (32768 and up, 49152 and up). From
 # that range a client's own connection could take the port of a broker that is down, even connect
 # to itself while it tries to reach it.
 _PORTS = range(20000, 32000)
 _PORT_ATTEMPTS = 20
+# With its directory given, it needs no installation and imports the standard library only.
+_PROGRAM = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from eos_sink_lab.testing import link_process; link_process.run()"
+)
 _ENDS_WITHIN_S = 10
 
 
@@ -63,6 +70,7 @@ class Link:
         self._node_id = node_id
         self._cut = "none"
         self._delay = 0.0
+        self._held: list[HeldRequest] = []
 
     def __repr__(self) -> str:
         return f"<link to {self._node_id} at {self.address}, cut={self._cut}, delay={self._delay}>"
@@ -94,8 +102,35 @@ class Link:
         self._change(self._cut, seconds)
 
     def heal(self) -> None:
-        """Carry everything again without delay, what was held back first."""
+        """Carry everything again without delay, what was held back first; drop held requests."""
         self._change("none", 0.0)
+        while self._held:
+            self._held.pop().drop()
+
+    def hold(self, kind: str, match: str = "") -> HeldRequest:
+        """Hold the next request of a kind: its connection breaks, and it arrives when you say so.
+
+        The client sees a reset and sends the request again, over another connection, as Kafka's
+        clients do; that repetition passes. Only what clients send is seen, not what brokers send
+        each other.
+
+        Args:
+            kind: Kafka's name of the request, such as "EndTxn".
+            match: what the request contains, such as a transactional id.
+
+        Raises:
+            ValueError: no such kind can be held.
+        """
+        if kind not in KINDS:
+            raise ValueError(f"No request {kind!r} can be held; these can: {', '.join(KINDS)}.")
+        order: dict[str, object] = {"hold": KINDS[kind], "match": match.encode().decode("latin-1")}
+        number = int(self._carrier.send({"link": self._node_id, **order}))
+
+        def ask(act: str) -> str:
+            return self._carrier.send({"link": self._node_id, "held": number, "do": act})
+
+        self._held.append(HeldRequest(f"{kind} to {self.address}", ask))
+        return self._held[-1]
 
     @property
     def held_back(self) -> int:
@@ -119,7 +154,7 @@ class Carrier:
         self._lock = threading.Lock()
         self._owner = os.getpid()
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(Path(link_process.__file__).absolute())],
+            [sys.executable, "-I", "-S", "-c", _PROGRAM, str(Path(__file__).absolute().parents[2])],
             env=dict(environ),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
