@@ -32,7 +32,7 @@ from eos_sink.protocol.model import (
     Run,
     SourcePosition,
 )
-from eos_sink.protocol.values import Offsets, Place, Position
+from eos_sink.protocol.values import Offsets, Place, Position, ProducerIdentity
 
 FORMAT = 4
 _CLAIMS = "claims"
@@ -47,6 +47,8 @@ def encode(record: LogRecord) -> bytes:
         "writer": record.writer,
         "prefix": record.prefix,
     }
+    if record.producer is not None:
+        document["producer"] = _encode_producer(record.producer)
     if record.other_streams:
         document["earlier"] = [
             [each.batch.stream, each.batch.batch] for each in record.other_streams
@@ -94,6 +96,7 @@ def decode(value: bytes, where: str) -> LogRecord:
             settled=document.get("settled") is True,
             given_up=_number(document.get("given_up", 0)),
             source=_decode_source(document["source"]) if "source" in document else None,
+            producer=_decode_producer(document["producer"]) if "producer" in document else None,
         )
     # Another program may have written anything, such as a thousand brackets.
     except (
@@ -202,7 +205,12 @@ def _encode_decision(decision: Decision) -> dict[str, Any]:
         document["inline"] = {
             "topics": [topics.index(topic) for topic in decision.inlined_topics],
             "partitions": [
-                [each.partition, *_encode_digest(each.digest)] for each in decision.inlined
+                [
+                    each.partition,
+                    *_encode_producer(each.producer),
+                    *_encode_digest(each.digest),
+                ]
+                for each in decision.inlined
             ],
         }
     if decision.dead_letters:
@@ -242,8 +250,10 @@ def _decode_decision(document: Any) -> Decision:
         override=override,
         spark_run=str(document.get("run", "")),
         inlined=tuple(
-            Inlined(_number(partition), _decode_digest(digest))
-            for partition, *digest in inline["partitions"]
+            Inlined(
+                _number(partition), _decode_digest(digest), _decode_producer([producer_id, epoch])
+            )
+            for partition, producer_id, epoch, *digest in inline["partitions"]
         ),
         inlined_topics=tuple(topics[_number(topic)] for topic in inline["topics"]),
         dead_letters=tuple(
@@ -402,6 +412,16 @@ def _decode_stats(document: Any) -> Stats:
 
 def _decode_time(total: Any, count: Any, last: Any) -> StepTime:
     return StepTime(_number(total), _number(count), _number(last))
+
+
+def _encode_producer(producer: ProducerIdentity | None) -> list[int]:
+    assert producer is not None, "of a record that is not written"
+    return [producer.producer_id, producer.epoch]
+
+
+def _decode_producer(values: Any) -> ProducerIdentity:
+    producer_id, epoch = values
+    return ProducerIdentity(_number(producer_id), _number(epoch))
 
 
 def _encode_digest(digest: RowDigest) -> list[int]:

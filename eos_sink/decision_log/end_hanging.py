@@ -21,8 +21,8 @@ from eos_sink.protocol.values import (
     Place,
     Position,
     ProduceFailed,
+    ProducerIdentity,
     Transaction,
-    TransactionState,
     TransactionStatus,
 )
 from eos_sink.sink_options import SinkOptions
@@ -48,7 +48,6 @@ def end_hanging(  # noqa: PLR0913
     topics: frozenset[str],
     deadline: Deadline,
     *,
-    driver: TransactionState | None = None,
     only: str = "",
 ) -> tuple[frozenset[Place], frozenset[int]]:
     """End the query's hanging transactions as they ended elsewhere.
@@ -56,7 +55,6 @@ def end_hanging(  # noqa: PLR0913
     Args:
         read_records: of the query, oldest first. Called if something hangs.
         topics: where to look.
-        driver: the state of the driver's id before this process initialised it.
         only: look for transactions of this id, not of all ids.
 
     Returns:
@@ -76,7 +74,7 @@ def end_hanging(  # noqa: PLR0913
         name = each.transaction.transactional_id
         if name != names.driver and names.parse_task(name) is None:
             continue
-        commit = was_committed(names, each, records, driver)
+        commit = was_committed(names, each, records)
         if commit is None:
             from eos_sink.protocol.hanging_errors import outcome_unknown
 
@@ -106,19 +104,13 @@ def end_hanging_of(  # noqa: PLR0913, PLR0917
     transactional_id: str,
     topics: frozenset[str],
     deadline: Deadline,
-    driver: TransactionState | None = None,
 ) -> None:
     """End what an earlier attempt has left open, before the next one writes under its id.
-
-    Args:
-        driver: see `end_hanging`.
 
     Raises:
         ProduceFailed: a partition could not be looked at.
     """
-    unchecked, _ = end_hanging(
-        kafka, names, read_records, topics, deadline, driver=driver, only=transactional_id
-    )
+    unchecked, _ = end_hanging(kafka, names, read_records, topics, deadline, only=transactional_id)
     for topic, partition in sorted(unchecked):
         raise ProduceFailed(
             f"{topic}[{partition}] has no leader, and an earlier transaction of "
@@ -170,24 +162,18 @@ def end_in_log(kafka: Kafka, names: QueryNames, home: Position, deadline: Deadli
             _LOGGER.warning(_ENDED, each, "committed" if commit else "aborted")
 
 
-def was_committed(
-    names: QueryNames,
-    hanging: Hanging,
-    records: Sequence[LogRecord],
-    driver: TransactionState | None = None,
-) -> bool | None:
+def was_committed(names: QueryNames, hanging: Hanging, records: Sequence[LogRecord]) -> bool | None:
     """Return how a hanging transaction has ended where Kafka did not forget it; None: nothing
     tells.
 
     Args:
         records: those that the log still has, oldest first. Later batches may have been decided
             since the transaction ended.
-        driver: see `end_hanging`.
     """
     transaction, state = hanging.transaction, hanging.state
     decisions = [each.decision for each in records if each.decision]
     if transaction.transactional_id == names.driver:
-        return _of_driver(hanging, driver or state, decisions)
+        return _of_driver(transaction, records)
     is_latest = state.transaction == transaction
     if is_latest and state.status in COMMITTED:
         return True
@@ -216,27 +202,23 @@ def last_decision(
     return next(of_batch) if batches else None
 
 
-def _of_driver(
-    hanging: Hanging, state: TransactionState, decisions: Sequence[Decision]
-) -> bool | None:
-    """The driver's transactions follow each other under one epoch until one comes to nothing. So
-    all but the last of an epoch were committed, and an abort may be that of a later one."""
-    is_of_epoch = state.transaction == hanging.transaction
-    if is_of_epoch and state.status in COMMITTED:
-        return True
-    if not any(hanging.topic in _topics_of_driver(each) for each in decisions):
-        return False
-    place = hanging.topic, hanging.partition
-    is_open = is_of_epoch and state.status is TransactionStatus.ONGOING
-    return False if is_open and place in state.partitions else None
+def _of_driver(transaction: Transaction, records: Sequence[LogRecord]) -> bool | None:
+    """The driver commits a transaction with a record that names it, and each number has one record.
+    So the log tells, unless compaction has removed records that were written then."""
+    mine = ProducerIdentity(transaction.producer_id, transaction.epoch)
+    before = 0
+    for each in records:
+        its = each.producer
+        if its == mine:
+            return True
+        if its and its.producer_id == mine.producer_id and its.epoch > mine.epoch:
+            return None if each.seq > before + 1 else False
+        before = each.seq
+    return False
 
 
 def _next_epoch(transaction: Transaction) -> Transaction:
     return replace(transaction, epoch=transaction.epoch + 1)
-
-
-def _topics_of_driver(decision: Decision) -> frozenset[str]:
-    return frozenset([*decision.inlined_topics, decision.dead_letter_topic])
 
 
 def _is_settled(decision: Decision, records: Sequence[LogRecord]) -> bool:

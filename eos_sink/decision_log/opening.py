@@ -12,11 +12,12 @@ from concurrent import futures
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from eos_sink.decision_log.driver_id import explain_wait
+from eos_sink.decision_log.driver_id import describe_driver, explain_wait
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, TransactionalProducer
 from eos_sink.protocol.model import Entry
+from eos_sink.protocol.values import ProducerIdentity
 
 
 @dataclass(frozen=True)
@@ -25,11 +26,13 @@ class Opened:
 
     Attributes:
         producer: fences every other writer of the query.
+        identity: of the producer.
         entry: the latest record, read after that.
         reached: how far the log was read.
     """
 
     producer: TransactionalProducer
+    identity: ProducerIdentity
     entry: Entry
     reached: int
 
@@ -51,11 +54,15 @@ def open_log(
     try:
         with explain_wait(kafka, names):
             producer.init(deadline)
+        # Its client tells that only some time later. If another one was opened meanwhile, this one
+        # is fenced, and writes nothing under either's name.
+        state = describe_driver(kafka, names, deadline).transaction
         entry, reached = read()
     except BaseException:
         producer.close()
         raise
-    return Opened(producer, entry, reached)
+    identity = ProducerIdentity(state.producer_id, state.epoch)
+    return Opened(producer, identity, entry, reached)
 
 
 class Opening:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eos_sink.decision_log.codec import decode, newer_format
-from eos_sink.decision_log.driver_id import describe_driver, names_partitions
+from eos_sink.decision_log.driver_id import names_partitions
 from eos_sink.decision_log.driver_transaction import (
     TRANSACTION_MS,
     SentRecord,
@@ -55,8 +55,6 @@ from eos_sink.protocol.values import (
     Position,
     ProduceFailed,
     ProducerFenced,
-    TransactionState,
-    TransactionStatus,
 )
 
 if TYPE_CHECKING:
@@ -259,17 +257,16 @@ class DecisionRegister:
                 raise
 
         tried = False
-        left: TransactionState | None = None
         while True:
             try:
                 if tried:
-                    left = self._left_open(rows, left, deadline)
+                    self._end_in_log(deadline)
                 entry = self._current(token, deadline)
                 if entry.record.writer == writer:
                     return entry
                 self._compare(token, entry)
-                if left is not None:
-                    self._end_hanging(rows, left, deadline)
+                if tried and rows:
+                    self._end_hanging(rows, deadline)
                 prefix = token.names.prefix
                 record = entry.record.next(
                     decision,
@@ -368,26 +365,13 @@ class DecisionRegister:
             self._let_go()
             raise
 
-    def _left_open(
-        self, rows: Sequence[Rows], before: TransactionState | None, deadline: Deadline
-    ) -> TransactionState | None:
-        """The state of the driver's id with the latest attempt's transaction, which opening aborts;
-        None without rows. First, the log is made readable.
-
-        Args:
-            before: the state that was found before. An attempt that only opened has none.
-        """
+    def _end_in_log(self, deadline: Deadline) -> None:
+        """Make the log readable: opening it takes away how the last attempt has ended."""
         from eos_sink.decision_log.end_hanging import end_in_log
 
         end_in_log(self._kafka, self._names, self.connect(deadline).home, deadline)
-        if not rows:
-            return None
-        state = describe_driver(self._kafka, self._names, deadline)
-        return before if before and state.status is TransactionStatus.EMPTY else state
 
-    def _end_hanging(
-        self, rows: Sequence[Rows], left: TransactionState, deadline: Deadline
-    ) -> None:
+    def _end_hanging(self, rows: Sequence[Rows], deadline: Deadline) -> None:
         """End what an earlier attempt may have left open in a partition that had no leader when it
         was aborted (KAFKA-20734): the commit of this one would make its rows visible, too.
 
@@ -406,7 +390,7 @@ class DecisionRegister:
             lambda: kafka.control().find_hanging(topics, [driver], "", answers),
             lambda look: not look.unknown,
         )
-        end_hanging_of(kafka, self._names, self.records, driver, topics, answers, left)
+        end_hanging_of(kafka, self._names, self.records, driver, topics, answers)
 
     def _find_own(
         self, token: PlanToken, writer: str, error: Exception, deadline: Deadline
@@ -449,7 +433,7 @@ class DecisionRegister:
     ) -> Entry:
         opened = self._opened
         assert opened is not None
-        producer = opened.producer
+        producer, record = opened.producer, record.written_by(opened.identity)
         begun, place = self._clock(), token.position
         # Only a part of the time: a client that hangs is replaced, and the write tried again.
         answer = deadline.within(deadline.seconds / _TRIES)

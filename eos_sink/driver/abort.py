@@ -22,7 +22,7 @@ from eos_sink.kafka.interfaces import Kafka
 from eos_sink.metrics.stats import Stats
 from eos_sink.protocol.model import Decision, Entry, PlanToken
 from eos_sink.protocol.rules import undecided
-from eos_sink.protocol.values import Transaction, TransactionState
+from eos_sink.protocol.values import Transaction
 
 
 def list_undecided(
@@ -42,7 +42,7 @@ def settle_without_id(
     register: DecisionRegister,
     deadline: Deadline,
     token: PlanToken | None = None,
-) -> TransactionState:
+) -> None:
     """Settle what the log says is decided, if the driver's id cannot be initialised yet: that may
     wait for a partition without a leader, and readers of other partitions need not. A decided
     transaction may be committed at any time, by anyone. And make sure that the log can be read.
@@ -50,18 +50,13 @@ def settle_without_id(
     Args:
         token: of a plan whose record has to be in the log.
 
-    Returns:
-        The state of the driver's id.
-
     Raises:
         UnfinishedError: as `settle`.
         OutcomeUnknownError, ClusterError: as `end_in_log`.
     """
     end_in_log(kafka, names, register.connect(deadline).home, deadline)
-    driver = describe_driver(kafka, names, deadline)
-    if driver.is_ending:
+    if describe_driver(kafka, names, deadline).is_ending:
         settle(kafka, names, register.read(deadline, token).record, deadline, just_decided=False)
-    return driver
 
 
 def fence_plans(  # noqa: PLR0913

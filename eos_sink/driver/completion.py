@@ -3,27 +3,24 @@
 An operator has chosen it (`eos-sink resolve --complete`). The planner reads back the visible rows;
 tasks write the rows that are not among them. The digests prove that nothing is lost or doubled.
 
-The rows that the driver has written are visible with the decision. One epoch of the driver has many
-transactions, so these rows are found by their digest: as many of the driver's rows as the decision
-says, one after the other in time.
+Each transaction has a producer id and an epoch of its own, the driver's too, and the record batches
+of a topic carry both: so the rows of a decision are known.
 """
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from eos_sink.decision_log import DecisionRegister
-from eos_sink.decision_log.driver_id import describe_driver
 from eos_sink.errors import ClusterError, OperatorNeededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.fingerprint import Hashes, RowDigester
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.kafka.rows import Row, Rows
-from eos_sink.kafka.topic_traces import ANY_EPOCH, PartitionTail
+from eos_sink.kafka.topic_traces import PartitionTail
 from eos_sink.protocol import operator_errors
 from eos_sink.protocol.model import Decision, PlanToken, RowDigest
 from eos_sink.protocol.values import ProducerIdentity
@@ -77,28 +74,20 @@ def read_back(
         ClusterError: topics cannot be read by the deadline.
     """
     check_completion(decision, lost)
-    wanted = {
-        ProducerIdentity(each.producer_id, each.epoch): each
-        for each in decision.prepared
-        if each.partition not in lost
-    }
+    wanted = _visible(decision, lost)
     topics = sorted({*decision.topics, *options.declared_topics})
     varies, most = options.topic is None, _TAIL
-    number = describe_driver(kafka, options.names, deadline).transaction.producer_id
-    driver = ProducerIdentity(number, ANY_EPOCH)
-    inlined = None if decision.inlined else np.zeros(0, np.uint64)
     while True:
         found = {each: _FoundRows(topic_varies=varies) for each in wanted}
-        by_driver = _DriversRows(topic_varies=varies)
-        every = {**found, driver: by_driver} if inlined is None else found
-        tails = _scan(kafka, topics, every, most, deadline)
-        wrong = [each.partition for who, each in wanted.items() if found[who].digest != each.digest]
-        if inlined is None:
-            inlined = by_driver.select(decision.inlined_total)
-        if inlined is None:
-            wrong += [each.partition for each in decision.inlined]
-        elif not wrong:
-            visible = [inlined, *(part for rows in found.values() for part in rows.hashes)]
+        tails = _scan(kafka, topics, found, most, deadline)
+        wrong = [
+            partition
+            for who, digests in wanted.items()
+            if found[who].digest != RowDigest.total(digests.values())
+            for partition in digests
+        ]
+        if not wrong:
+            visible = [part for rows in found.values() for part in rows.hashes]
             return np.unique(np.concatenate(visible)).astype("<u8").tobytes()
         if all(tail.read_from == tail.start for tail in tails):
             partitions = sorted(wrong)
@@ -144,35 +133,20 @@ class _FoundRows(RowDigester):
         self.hashes.append(found)
         return found
 
-    def note_time(self, at_ms: int) -> None:
-        """Of the row that was added last."""
 
-
-class _DriversRows(_FoundRows):
-    """All rows of the driver, of any batch, committed or not."""
-
-    def __init__(self, *, topic_varies: bool) -> None:
-        super().__init__(topic_varies=topic_varies)
-        self._times = array("q")
-
-    def note_time(self, at_ms: int) -> None:
-        self._times.append(at_ms)
-        if len(self._times) > MOST_ROWS:
-            raise RefusedCompletion(
-                f"the driver has written more than {MOST_ROWS} rows, and its rows of this batch "
-                "were not found among them"
-            )
-
-    def select(self, wanted: RowDigest) -> Hashes | None:
-        """The hashes of successive rows that together have this digest; None: there are none."""
-        if self.digest.rows < wanted.rows:
-            return None
-        in_time = np.argsort(np.frombuffer(self._times, np.int64), kind="stable")
-        hashes = np.concatenate(self.hashes)[in_time]
-        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashes, dtype=np.uint64)])
-        windows = sums[wanted.rows :] - sums[: -wanted.rows]
-        first = np.flatnonzero(windows == np.uint64(wanted.fingerprint))
-        return hashes[first[-1] : first[-1] + wanted.rows] if len(first) else None
+def _visible(
+    decision: Decision, lost: frozenset[int]
+) -> dict[ProducerIdentity, dict[int, RowDigest]]:
+    """The partitions that are visible, by the transaction that has their rows."""
+    found: dict[ProducerIdentity, dict[int, RowDigest]] = {}
+    for some in decision.prepared:
+        if some.partition not in lost:
+            producer = ProducerIdentity(some.producer_id, some.epoch)
+            found.setdefault(producer, {})[some.partition] = some.digest
+    for each in decision.inlined:
+        assert each.producer is not None, "of a decision in the log"
+        found.setdefault(each.producer, {})[each.partition] = each.digest
+    return found
 
 
 def _scan(
@@ -182,9 +156,8 @@ def _scan(
     most: int,
     deadline: Deadline,
 ) -> list[PartitionTail]:
-    def add_row(producer: ProducerIdentity, row: Row, at_ms: int) -> None:
+    def add_row(producer: ProducerIdentity, row: Row) -> None:
         found[producer].add_row(row)
-        found[producer].note_time(at_ms)
 
     tails: list[PartitionTail] = []
     for topic in topics:

@@ -56,7 +56,7 @@ from eos_sink.protocol.model import (
 )
 from eos_sink.protocol.rules import check_unrecorded
 from eos_sink.protocol.topic_rules import TopicRules
-from eos_sink.protocol.values import MemberRefused, MemberState, Place, TransactionState
+from eos_sink.protocol.values import MemberRefused, MemberState, Place
 from eos_sink.sink_options import SinkOptions
 
 if TYPE_CHECKING:
@@ -97,7 +97,6 @@ class Planner:
         self._rules: tuple[dict[str, TopicRules], Deadline] | None = None
         self._planned: Entry | None = None
         self._settled: tuple[Decision, Settlement] | None = None
-        self._driver: TransactionState | None = None
         self._unchecked: frozenset[Place] = frozenset()
         self._unnamed: frozenset[int] = frozenset()
         self._source: SourceReader | None = None
@@ -416,11 +415,10 @@ class Planner:
             self._register.records,
             topics_of(self._options, entry.decision),
             deadline,
-            driver=self._driver,
         )
 
     def _settle_without_id(self, deadline: Deadline) -> None:
-        self._driver = settle_without_id(self._kafka, self._names, self._register, deadline)
+        settle_without_id(self._kafka, self._names, self._register, deadline)
 
     def _settle(self, entry: Entry, deadline: Deadline) -> Settlement:
         """The outcome of the latest decision, which one process settles once."""

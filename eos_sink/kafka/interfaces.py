@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from eos_sink.kafka.rows import Row, Rows
     from eos_sink.kafka.topic_traces import PartitionTail
 
-OnRow = Callable[[ProducerIdentity, "Row", int], None]
-"""The producer, a row as it digests it, without partition and time, and its timestamp (ms)."""
+OnRow = Callable[[ProducerIdentity, "Row"], None]
+"""The producer, and a row as it digests it, without partition and time."""
 
 
 @dataclass(frozen=True)
@@ -376,8 +376,8 @@ class Kafka(Protocol):
         deadline: Deadline,
     ) -> list[PartitionTail]:
         """Return what the last `most` offsets of each partition show of the producers'
-        transactions, committed or not; `topic_traces.ANY_EPOCH` stands for all epochs of a
-        producer. Each of their rows is passed to `on_row`. Empty if the topic cannot be seen."""
+        transactions, committed or not. Each of their rows is passed to `on_row`. Empty if the
+        topic cannot be seen."""
 
     def check_topic(self, topic: str, deadline: Deadline) -> None:
         """Raises ClusterError if the topic does not exist or may not be seen."""

@@ -21,7 +21,7 @@ from eos_sink.kafka.error_codes import is_transient
 from eos_sink.kafka.fetch import fetch, read_records
 from eos_sink.kafka.interfaces import OnRow
 from eos_sink.kafka.shared_clients import SharedClients
-from eos_sink.kafka.topic_traces import ANY_EPOCH, PartitionTail, Trace
+from eos_sink.kafka.topic_traces import PartitionTail, Trace
 from eos_sink.kafka.wire import Wire
 from eos_sink.protocol.values import Place, Position, ProducerIdentity, Transaction
 
@@ -70,23 +70,24 @@ class _TailScan:
     ) -> None:
         self.traces: dict[ProducerIdentity, Trace] = {}
         self._tail = tail
-        self._producers = {p.producer_id: p for p in producers}
+        self._producers = producers
         self._on_row = on_row
 
     def add(self, batch: Any) -> None:
-        producer = self._producers.get(batch.producer_id)
-        if producer is None:
-            return
-        trace = self.traces.get(producer, Trace())
+        number, epoch = batch.producer_id, batch.producer_epoch
+        producer = ProducerIdentity(number, epoch)
         if batch.is_control_batch:
-            if trace.committed is None and _ends(batch, producer.epoch, has_rows=trace.rows > 0):
-                self.traces[producer] = trace.ended(committed=next(iter(batch)).commit)
-        elif producer.epoch in {batch.producer_epoch, ANY_EPOCH}:
+            for each in {producer, ProducerIdentity(number, epoch - 1)} & self._producers:
+                trace = self.traces.get(each, Trace())
+                if trace.committed is None and _ends(batch, each.epoch, has_rows=trace.rows > 0):
+                    self.traces[each] = trace.ended(committed=next(iter(batch)).commit)
+        elif producer in self._producers:
             for row in read_records(batch):
                 if row.offset >= self._tail.start:
                     headers = [(str(key), value) for key, value in row.headers or ()] or None
                     found = (row.value, row.key, self._tail.topic, headers, None, None)
-                    self._on_row(producer, found, int(row.timestamp))
+                    self._on_row(producer, found)
+            trace = self.traces.get(producer, Trace())
             self.traces[producer] = trace.more(batch.records_count)
 
 

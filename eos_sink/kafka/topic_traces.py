@@ -7,9 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from eos_sink.protocol.values import ProducerIdentity
 
-ANY_EPOCH = -1
-"""Stands for all epochs of a producer whose rows are wanted."""
-
 
 @dataclass(frozen=True)
 class Trace:

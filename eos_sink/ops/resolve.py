@@ -194,7 +194,7 @@ def _read_tails(
         for producer in producers.values()
     }
 
-    def add_row(producer: ProducerIdentity, row: Row, _: int) -> None:
+    def add_row(producer: ProducerIdentity, row: Row) -> None:
         for digester in digesters[producer]:
             digester.add_row(row)
 

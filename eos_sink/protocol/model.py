@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from eos_sink.identity import DEFAULT_PREFIX, Origin, QueryNames
 from eos_sink.metrics.names import Step
 from eos_sink.metrics.stats import Stats
-from eos_sink.protocol.values import Offsets, Place, Position, Transaction
+from eos_sink.protocol.values import Offsets, Place, Position, ProducerIdentity, Transaction
 
 # Only plans have them.
 if TYPE_CHECKING:
@@ -123,10 +123,14 @@ class Inlined:
     """A partition whose rows are in the decision's own transaction.
 
     They are visible if and only if the decision is, so they need no evidence.
+
+    Attributes:
+        producer: that has written them; None: they are still to be written.
     """
 
     partition: int
     digest: RowDigest
+    producer: ProducerIdentity | None = None
 
 
 @dataclass(frozen=True)
@@ -223,6 +227,13 @@ class Decision:
     def topics(self) -> list[str]:
         """The topics of its witnesses and of its inlined rows, sorted."""
         return sorted({*self.inlined_topics, *(entry.witness.topic for entry in self.prepared)})
+
+    def written_by(self, producer: ProducerIdentity) -> Decision:
+        """The same decision; this producer writes its record, and its rows that are not written."""
+        inlined = (
+            each if each.producer else replace(each, producer=producer) for each in self.inlined
+        )
+        return replace(self, inlined=tuple(inlined))
 
     @property
     def inlined_total(self) -> RowDigest:
@@ -392,6 +403,7 @@ class LogRecord:
             deleted checkpoint, frames of several queries to one topic, or a second application by
             mistake), the latest last.
         run: the run that wrote it; None in records of older versions.
+        producer: that wrote it, in its only transaction; None only of a record that was not.
         prefix: what the query's names begin with.
         stats: figures; nothing of the protocol depends on them.
         settled: the decision was seen visible as a whole. Kafka forgets that, the log does not.
@@ -409,6 +421,11 @@ class LogRecord:
     settled: bool = False
     given_up: int = 0
     source: SourcePosition | None = field(default=None, hash=False)
+    producer: ProducerIdentity | None = None
+
+    def written_by(self, producer: ProducerIdentity) -> LogRecord:
+        decision = self.decision and self.decision.written_by(producer)
+        return replace(self, decision=decision, producer=producer)
 
     @property
     def decided(self) -> tuple[BatchId, ...]:

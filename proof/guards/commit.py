@@ -58,7 +58,7 @@ GUARDS = (
         "a repeated decision ends what its first attempt has left open",
         "The driver's id aborts the first attempt, which Kafka forgets in a partition without a "
         "leader: the commit of the next attempt makes the rows of both visible.",
-        never(_REGISTER, "write", "left is not None"),
+        never(_REGISTER, "write", "tried and rows"),
         "tests/protocol/test_leaderless.py::test_what_an_attempt_has_left_open_is_ended_before_the_rows_are_written_again"
         "[it timed out]",
         "integration/test_markers.py::test_a_repeated_decision_does_not_bring_back_the_rows_of_its_first_attempt",

@@ -13,8 +13,8 @@ _HOW_ENDED = (
     "test_the_coordinator_and_the_log_tell_how_a_tasks_transaction_has_ended"
 )
 _HOW_ENDED_DRIVER = (
-    "tests/decision_log/test_hanging.py::test_the_state_of_the_drivers_id_before_it_was_"
-    "initialised_tells_how_its_transaction_has_ended"
+    "tests/decision_log/test_hanging.py::test_the_records_name_the_transactions_that_the_driver_"
+    "has_committed"
 )
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
@@ -128,7 +128,7 @@ GUARDS = (
     guard(
         "what is decided is settled without the driver's id",
         "Decided rows do not wait for a partition without a leader that the driver's id waits for.",
-        never(_ABORT_MODULE, "settle_without_id", "driver.is_ending"),
+        never(_ABORT_MODULE, "settle_without_id", "describe_driver(...).is_ending"),
         f"{_LEADERLESS}test_what_is_decided_is_settled_before_the_drivers_id_is_free[plan]",
         f"{_LEADERLESS}test_what_is_decided_is_settled_before_the_drivers_id_is_free[abort]",
         outside="the model's transactions end in one step",
@@ -146,8 +146,8 @@ GUARDS = (
     guard(
         "a hanging transaction ends as it has ended elsewhere",
         "If it is not known whether rows are decided, they are neither committed nor aborted.",
-        always(_HANGING, "_of_driver", "is_open and place in state.partitions"),
-        f"{_HOW_ENDED_DRIVER}[None-kept12-None]",
+        never(_HANGING, "_of_driver", "each.seq > before + 1"),
+        f"{_HOW_ENDED_DRIVER}[kept5-None]",
         outside="the model's transactions end in all partitions at once",
     ),
     guard(
@@ -163,12 +163,10 @@ GUARDS = (
     ),
     guard(
         "an abort of a later transaction is not taken for that of a hanging one",
-        "The next batch of a task's id, or of the driver's epoch, may have been aborted after this "
-        "one was committed. To abort this one loses its rows.",
-        always(_HANGING, "was_committed", "expired and last is decisions[-1]")
-        + swap(_HANGING, "_of_driver", "is_open and place in state.partitions", "is_open"),
+        "The next batch of a task's id may have been aborted after this one was committed. To "
+        "abort this one loses its rows.",
+        always(_HANGING, "was_committed", "expired and last is decisions[-1]"),
         f"{_HOW_ENDED}[TransactionStatus.COMPLETE_ABORT-1-kept9-None]",
-        f"{_HOW_ENDED_DRIVER}[before3-kept3-None]",
         outside="the model's transactions end in all partitions at once",
     ),
     guard(
@@ -182,7 +180,6 @@ GUARDS = (
             "decisions = [each.decision for each in records[-1:] if each.decision]",
         ),
         f"{_HOW_ENDED}[TransactionStatus.COMPLETE_COMMIT-2-kept14-True]",
-        f"{_HOW_ENDED_DRIVER}[before10-kept10-None]",
         outside="the model's transactions end in all partitions at once",
     ),
     guard(

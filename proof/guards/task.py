@@ -416,15 +416,6 @@ GUARDS = (
         outside=_WITHOUT_COMPLETION,
     ),
     guard(
-        "the driver's rows of a batch are those with its digest",
-        "Rows of its other transactions would pass for them, and their twins not be written.",
-        swap(
-            _COMPLETER, "select", "windows == np.uint64(wanted.fingerprint)", "windows == windows"
-        ),
-        f"{_COMPLETION}test_rows_of_the_drivers_other_transactions_are_no_rows_of_the_batch",
-        outside=_WITHOUT_COMPLETION,
-    ),
-    guard(
         "a completion that is refused is withdrawn",
         "With the old partitions the query goes on.",
         never(_COMPLETER, "withdraw", "not decision.completed"),

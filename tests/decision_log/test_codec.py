@@ -28,11 +28,12 @@ from eos_sink.protocol.model import (
     Run,
 )
 from eos_sink.protocol.rules import MAX_STREAMS
-from eos_sink.protocol.values import Position
+from eos_sink.protocol.values import Position, ProducerIdentity
 
 numbers = st.integers(0, 2**63 - 1)
 texts = st.text(st.characters(codec="utf-8"))
 digests = st.builds(RowDigest, numbers, numbers, st.integers(0, 2**64 - 1))
+producers = st.builds(ProducerIdentity, numbers, numbers)
 topics = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
 prepared = st.builds(
     Prepared, numbers, numbers, numbers, digests, st.builds(Position, topics, numbers, numbers)
@@ -56,7 +57,7 @@ with_dead_letters = st.builds(
 decisions = plain_decisions | st.builds(
     replace,
     plain_decisions | with_dead_letters,
-    inlined=st.lists(st.builds(Inlined, numbers, digests), min_size=1, max_size=3).map(tuple),
+    inlined=st.lists(st.builds(Inlined, numbers, digests, producers), min_size=1).map(tuple),
     inlined_topics=st.frozensets(topics, min_size=1, max_size=3).map(lambda t: tuple(sorted(t))),
     topic_ids=st.dictionaries(topics, texts),
     route=st.builds(Route, st.none() | topics, st.none() | topics, texts),
@@ -79,6 +80,7 @@ records = st.builds(
     st.lists(earlier, max_size=3).map(tuple),
     st.none() | runs,
     given_up=numbers,
+    producer=st.none() | producers,
 )
 
 EXAMPLE = LogRecord(

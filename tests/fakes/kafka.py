@@ -10,7 +10,7 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, OnRow, PartitionState, Sizes, TopicDescription, Unseen
 from eos_sink.kafka.log_topic import may_be_log
-from eos_sink.kafka.topic_traces import ANY_EPOCH, PartitionTail, Trace
+from eos_sink.kafka.topic_traces import PartitionTail, Trace
 from eos_sink.protocol.values import (
     EndOutcome,
     Hanging,
@@ -461,10 +461,8 @@ def _scan(
     first = max(log.start, log.end - most)
     traces: dict[ProducerIdentity, Trace] = {}
     for entry in log.all_from(first):
-        number = entry.txn.producer_id
-        known = (ProducerIdentity(number, epoch) for epoch in (entry.txn.epoch, ANY_EPOCH))
-        producer = next((each for each in known if each in producers), None)
-        if producer is None:
+        producer = ProducerIdentity(entry.txn.producer_id, entry.txn.epoch)
+        if producer not in producers:
             continue
         trace = traces.get(producer, Trace())
         if entry.marker:
@@ -472,7 +470,7 @@ def _scan(
         else:
             traces[producer] = trace.more(1)
             row = (entry.value, entry.key, log.topic, list(entry.headers) or None, None, None)
-            on_row(producer, row, entry.timestamp)
+            on_row(producer, row)
     return PartitionTail(
         log.topic, log.partition, log.start, log.last_stable, log.end, first, traces
     )

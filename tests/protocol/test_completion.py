@@ -179,21 +179,6 @@ def test_rows_of_the_driver_that_were_deleted_are_not_written_again(small: World
     assert not latest(small).override.complete
 
 
-def test_too_many_rows_of_the_driver_are_refused(
-    small: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for batch in range(3):
-        by_driver(small, batch, [b"%d" % batch], [b"x%d" % batch])
-    decide_and_die(small, [b"a", b"b"], [b"c"], [b"d", b"e"], batch=3)
-    late_attempt(small, latest(small).slot, 2)
-    complete(small)
-    monkeypatch.setattr(completion, "MOST_ROWS", 4)
-    with pytest.raises(OperatorNeededError) as stop:
-        Driver(small).run(3, [b"e", b"c", b"a", b"d", b"b"])
-    assert stop.value.data == {"batch": 3, "partitions": [2], "rows": 5, "completable": False}
-    assert not latest(small).override.complete
-
-
 # --- what cannot be completed
 
 

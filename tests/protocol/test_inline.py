@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from eos_sink.errors import FailureKind, OperatorNeededError, ProduceFailedError, UnfinishedError
 from eos_sink.identity import QueryNames
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.inline import NOTHING_INLINE, inline_share
 from eos_sink.protocol.model import (
     BatchId,
@@ -87,9 +88,13 @@ def test_a_batch_of_small_partitions_opens_no_transaction_but_the_decisions(
 
 def test_such_a_batch_is_neither_voted_nor_settled_nor_noted(world: World, driver: Driver) -> None:
     driver.run(0, [b"a"], [b"b"])
+    driver.committer.prepare()
+    driver.committer._register.connect(Deadline(10))
     seen = calls(driver)
     driver.run(1, [b"c"], [b"d"])
-    assert not {"control.describe", "control.end", "kafka.visibility"} & {*seen}
+    assert not {"log_producer.init", "control.describe", "control.end", "kafka.visibility"} & {
+        *seen
+    }
     assert [record.settled for record in log(world) if record.decision] == [True, True]
 
 
@@ -98,7 +103,9 @@ def test_a_batch_may_have_small_and_large_partitions(world: World, driver: Drive
     assert [report.prepared is not None for report in reports] == [True, False, False]
     decision = decisions(world)[-1]
     assert [entry.partition for entry in decision.prepared] == [0]
-    assert decision.inlined == (Inlined(1, reports[1].digest),)
+    written = log(world)[-1].producer
+    assert written is not None
+    assert decision.inlined == (Inlined(1, reports[1].digest, written),)
     assert decision.topics == ["out"]
     assert world.visible() == [b"a", b"b", b"c"]
 

@@ -12,7 +12,6 @@ from eos_sink.errors import (
     ClusterError,
     EosSinkError,
     FailureKind,
-    OperatorNeededError,
     OutcomeUnknownError,
     ProduceFailedError,
 )
@@ -201,25 +200,6 @@ def test_what_an_attempt_has_left_open_is_ended_before_the_rows_are_written_agai
     driver.committer.commit(reports)
     assert kafka.ended == left
     assert world.visible() == [b"a", b"b", b"c", *[b"x"] * 4 * first]
-
-
-def test_what_may_be_of_an_earlier_decision_is_not_aborted_with_an_attempt_that_timed_out(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Both have the same epoch."""
-    kafka, driver = Kafka4(world, monkeypatch), Driver(world)
-    driver.run(0, [b"x"])
-    reports = driver.write(driver.planner.plan(), 1, *PARTS)
-
-    def fail() -> None:
-        kafka.forget()
-        world.cluster.coordinator.time_out(world.options.names.driver)
-
-    At(driver.commits.process, "log_producer.commit", Moment.BEFORE, fail)
-    with pytest.raises(OperatorNeededError) as stop:
-        driver.committer.commit(reports)
-    assert (stop.value.data["topic"], stop.value.data["partition"]) == (TOPIC, DRIVERS)
-    assert kafka.ended == []
 
 
 def test_rows_are_not_written_again_while_an_attempt_may_be_open_beside_them(
