@@ -7,10 +7,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 KAFKA ?= 4.3.0 3.9.1
 PYTEST_ARGS ?=
-# Test files run in parallel, because tests on real Kafka and Spark mostly wait. Their order is that
-# of integration/conftest.py.
+# Tests run in parallel, because those on real Kafka and Spark mostly wait. Their order, and what stays
+# together, is that of integration/conftest.py.
 WORKERS ?= 3
-SIDE_BY_SIDE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+SIDE_BY_SIDE = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 export PYTHON
 
 # The set-up is repeated if one of these files is newer than its stamp.

@@ -6,6 +6,8 @@ import os
 import signal
 import time
 
+import pytest
+
 # Tests send Ctrl-C to commands, which would ignore it as pytest does in the background of a shell.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -18,3 +20,8 @@ def pytest_configure() -> None:
 
 def pytest_report_header() -> str:
     return f"seed: {os.environ['EOS_SEED']} (EOS_SEED repeats it)"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if {"failed", "error"} & terminalreporter.stats.keys():
+        terminalreporter.write_line(pytest_report_header())

@@ -1,8 +1,10 @@
 """A real Kafka and a real Spark for the tests of this directory, and who shares what of them.
 
-`make test` runs files side by side. Each worker has its own broker, since it starts in a
+`make test` runs tests side by side. Each worker has its own broker, since it starts in a
 second, and an open decision of one test would hold up another one that reads the same partition
-of the log. Files that need Spark, or three brokers, follow each other in one worker.
+of the log. What shares something else follows each other in one worker: the tests of a file with
+fixtures of its own, the files that need Spark, or three brokers. It begins first, and the other
+tests fill what time is left, so that no worker is alone at the end.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -21,7 +24,6 @@ import pyspark
 import pytest
 from kafka.net.selector import NetworkSelector
 from pyspark.sql import SparkSession
-from xdist.scheduler import LoadFileScheduling
 
 from eos_sink_lab.testing import KafkaCluster, Security, start_kafka
 from eos_sink_lab.testing.cache import cache_root
@@ -58,37 +60,47 @@ SHARED = {
         "test_leaderless.py",
     ),
 }
-# What takes longest begins first, so that no worker is left alone with it at the end.
-LONGEST = ("test_contract.py", "test_zombies.py", "test_resolve.py", "test_kips.py")
-
 _HERE = "integration/"
 _UNIT_OF = {f"{_HERE}{name}": unit for unit, names in SHARED.items() for name in names}
-_ORDER = [*_UNIT_OF, *(f"{_HERE}{name}" for name in LONGEST)]
+# What each worker has anyway.
+_EVERYWHERE = frozenset({"kafka", "io_threads", "closed_clients", "spark_classes"})
 
 
-class _Scheduler(LoadFileScheduling):  # type: ignore[misc]
-    """Gives files to the workers; those that share something are one."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Tell pytest-xdist what stays together; put what takes longest first, and the tests without a
+    broker last."""
+    units = {item: _unit_of(item) for item in items}
+    for item, unit in units.items():
+        if unit is not None:
+            item.add_marker(pytest.mark.xdist_group(unit))
+    yield
+    sizes = Counter(units.values())
+    place = {file: number for number, file in enumerate(_UNIT_OF)}
 
-    def _split_scope(self, nodeid: str) -> str:
-        file: str = super()._split_scope(nodeid)
-        return _UNIT_OF.get(file, file)
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
-    return _Scheduler(config, log) if config.getoption("dist") == "loadfile" else None
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put what takes longest first, and the tests without a broker last."""
-    place = {file: number for number, file in enumerate(_ORDER)}
-    last = len(place)
-
-    def rank(item: pytest.Item) -> int:
-        file = _file_of(item)
-        return place.get(file, last + (not file.startswith(_HERE)))
+    def rank(item: pytest.Item) -> tuple[bool, int, int]:
+        file, unit = _file_of(item), units[item]
+        size = 0 if unit is None else sizes[unit]
+        return not file.startswith(_HERE), place.get(file, len(place)), -size
 
     items.sort(key=rank)
+
+
+def _unit_of(item: pytest.Item) -> str | None:
+    """What stays together in one worker; None if the test may run anywhere."""
+    file = _file_of(item)
+    if file in _UNIT_OF:
+        return _UNIT_OF[file]
+    long = item.get_closest_marker("long") is not None
+    found = getattr(item, "_fixtureinfo", None)
+    fixtures = {} if found is None else found.name2fixturedefs
+    shares = any(
+        # One of pytest's own has no place.
+        defined[-1].scope != "function" and defined[-1].baseid
+        for name, defined in fixtures.items()
+        if name not in _EVERYWHERE
+    )
+    return file if shares or not (long or file.startswith(_HERE)) else None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

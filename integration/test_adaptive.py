@@ -13,7 +13,7 @@ from eos_sink_lab.testing.faults import FaultPoint
 from integration.spark_apps import Applications
 from integration.spark_query import SparkQuery
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.long]
+pytestmark = pytest.mark.long
 
 ADAPTIVE = "spark.sql.adaptive.streaming.stateless.enabled"
 SPLIT = {

@@ -12,8 +12,6 @@ from eos_sink_lab.testing import KafkaCluster
 from integration.conftest import MakeRun
 from integration.own_kafka import start_own_kafka
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.fixture(scope="module")
 def generous() -> Iterator[KafkaCluster]:

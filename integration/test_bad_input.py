@@ -15,8 +15,6 @@ from integration.checker import read_topic
 from integration.conftest import MakeRun
 from integration.topics import delete_topic, new_topic, unique
 
-pytestmark = pytest.mark.timeout(300)
-
 # Half a minute by default, in which a topic may still become known.
 SOON = {"kafka_topic_metadata_propagation_max_ms": "1000"}
 GOOD: dict[str, Any] = {"value": ["good"], "partition": pa.array([0], pa.int32())}

@@ -25,8 +25,6 @@ from integration.spark_program import ERRORS, FUNCTION, SOURCE
 from integration.spark_program import append as append_frame
 from integration.spark_query import BOTH_WAYS, TASKS, SparkQuery
 
-pytestmark = pytest.mark.timeout(900)
-
 NUMBERED = [f"{Numbering.VERSION.value}daily-load", f"{Numbering.FOREACH.value}query"]
 Append = Callable[..., str | None]
 

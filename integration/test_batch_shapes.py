@@ -8,8 +8,6 @@ from eos_sink.errors import BatchFailedError
 from integration.cluster_query import ClusterQuery
 from integration.query import rows_of
 
-pytestmark = pytest.mark.timeout(400)
-
 LARGE = 20 * 1024 * 1024
 MANY = 200
 

@@ -37,7 +37,6 @@ def test_a_loop_writes_what_it_says_with_declared_partitions_and_as_they_come(
 
 
 @pytest.mark.long
-@pytest.mark.timeout(TIMEOUT_S + 30)
 def test_queries_that_read_a_topic_with_a_source_group_and_without_take_turns(
     tmp_path: Path,
 ) -> None:
@@ -51,7 +50,6 @@ def test_queries_that_read_a_topic_with_a_source_group_and_without_take_turns(
 
 
 @pytest.mark.long
-@pytest.mark.timeout(TIMEOUT_S + 30)
 def test_queries_of_several_sinks_take_turns_on_a_broker_of_their_own(tmp_path: Path) -> None:
     out = tmp_path / "found.json"
     words = ["--rounds", "1", "--tasks", "2", "--without-tcp", "--out", str(out)]

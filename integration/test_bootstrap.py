@@ -22,8 +22,6 @@ from eos_sink.options import parse_options
 from eos_sink.protocol.values import Transaction
 from eos_sink_lab.testing import Backend, KafkaCluster, start_kafka
 
-pytestmark = pytest.mark.timeout(60)
-
 
 def choose_the_first(servers: Sequence[Any]) -> Any:
     return servers[0]

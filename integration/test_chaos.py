@@ -16,7 +16,6 @@ ROOT = Path(__file__).parent.parent
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
 def test_nothing_is_lost_or_doubled_under_any_fault(tmp_path: Path) -> None:
     home = tmp_path / "chaos"
     given = ["--seed", SEED, "--hours", HOURS, "--most", STEPS, "--masters", "local", "--out", home]

@@ -21,8 +21,6 @@ from eos_sink_lab.testing import KafkaCluster
 from integration.messages import send
 from integration.topics import unique
 
-pytestmark = pytest.mark.timeout(300)
-
 KAFKA = "kafka"
 LONG_S = 120
 FORMAT = "spark.sql.streaming.offsetLog.formatVersion"

@@ -21,7 +21,6 @@ from integration.topics import new_topic
 HOUR_MS = 3_600_000
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("off_ms", [HOUR_MS, -HOUR_MS])
 def test_a_driver_with_a_wrong_clock_decides(kafka: KafkaCluster, off_ms: int) -> None:
     topic, servers = new_topic(kafka, "readings"), kafka.bootstrap_servers

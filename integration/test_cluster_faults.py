@@ -14,8 +14,6 @@ from eos_sink_lab.testing import KafkaNode
 from integration.cluster_query import SITES, ClusterQuery, wait_held_back
 from integration.query import Process
 
-pytestmark = pytest.mark.timeout(400)
-
 
 @pytest.fixture
 def query(cluster_query: ClusterQuery) -> ClusterQuery:

@@ -33,8 +33,6 @@ from integration.own_kafka import start_own_kafka
 from integration.query import PATIENCE_S, Process, Query, rows_of
 from integration.topics import copies_in_sync, new_topic, set_config
 
-pytestmark = pytest.mark.timeout(400)
-
 # How long it is looked at that nothing happens.
 NOTHING_S = 1.0
 # Short enough to wait for; the longer ones are for a machine that cannot write a batch meanwhile.

@@ -16,6 +16,7 @@ from eos_sink.errors import OperatorNeededError
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.crash_scenarios import SCENARIOS, Scenario, call_of, replayed
 from integration.query import Process, Query, rows_of
+from tests.seeds import drawn
 
 # Batch 0 is visible and batch 1 under way in all of them, unless they say otherwise.
 
@@ -118,7 +119,7 @@ def test_the_same_holds_on_an_older_kafka(query: Query, point: FaultPoint) -> No
 KILLS, BATCHES, LONGEST_LIFE_S = 20, 15, 1.0
 
 
-@pytest.mark.parametrize("seed", [7])
+@pytest.mark.parametrize("seed", [7, *drawn()])
 def test_nothing_is_lost_or_doubled_under_kills_at_any_time(query: Query, seed: int) -> None:
     chance = random.Random(seed)
     query.batches = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import random
 import time
 import uuid
 from dataclasses import dataclass, field, replace
@@ -26,10 +25,9 @@ from integration.query import INLINE_BYTES, VERSIONS, Query, kill_at
 from integration.refused_rows import Sorted
 from integration.secured_query import SecuredQuery, commands
 from integration.topics import new_topic, set_config
+from tests import seeds
 from tests.kafka_acls_command import parse_kafka_acls
 from tests.snippets import ROOT
-
-pytestmark = pytest.mark.timeout(600)
 
 INLINE = "65536"
 # Five seconds otherwise, in which a topic may still become known.
@@ -460,7 +458,7 @@ KILLS, BATCHES, LONGEST_LIFE_S = 20, 12, 1.5
 def test_each_row_is_once_where_it_belongs_under_kills_at_any_time(
     kafka: KafkaCluster, query: Query, refused: str, inline: int, native: str
 ) -> None:
-    chance = random.Random(11)
+    chance = seeds.chance(refused, inline, native)
     rows = Sorted(kafka, query, refused)
     query.change({"eos.inline.bytes": str(inline), "eos.native": native})
     query.batches = [

@@ -19,7 +19,6 @@ ROWS = 170_000
 
 
 @pytest.mark.long
-@pytest.mark.timeout(420)
 def test_flights_are_visible_once_although_the_driver_is_killed_and_a_zombie_wakes_up(
     kafka: KafkaCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

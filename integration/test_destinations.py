@@ -15,8 +15,6 @@ from integration.checker import read_topic
 from integration.conftest import MakeRun
 from integration.topics import copies_in_sync, new_topic
 
-pytestmark = pytest.mark.timeout(300)
-
 
 def test_only_what_is_declared_is_written(kafka: KafkaCluster, run: MakeRun) -> None:
     whole, part, other = (new_topic(kafka, name) for name in ("whole", "part", "other"))

@@ -22,8 +22,6 @@ from tests.snippets import PAGES, ROOT, Snippet, python_snippets, snippets_of
 
 TIMEOUT_S = 240
 
-pytestmark = [pytest.mark.timeout(TIMEOUT_S + 30)]
-
 # The page of `make test`; `make test-long` has them all.
 QUICK = ("get-started.md",)
 

@@ -26,8 +26,6 @@ from integration.topics import unique
 from tests.kafka_acls_command import run_kafka_acls
 from tests.snippets import ROOT, snippets_of
 
-pytestmark = pytest.mark.timeout(300)
-
 PAGE = ROOT / "docs" / "doctor.md"
 
 SOON_S = 20

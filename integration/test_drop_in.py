@@ -22,8 +22,6 @@ from eos_sink_lab.testing import KafkaCluster
 from integration.checker import Seen, read_topic
 from integration.topics import unique
 
-pytestmark = pytest.mark.timeout(300)
-
 SPARKS, OURS = "kafka", "kafka-eos"
 PARTITIONS = 3
 HEADERS = "ARRAY<STRUCT<key:STRING,value:BINARY>>"

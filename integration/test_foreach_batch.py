@@ -18,8 +18,6 @@ from integration.spark_apps import PATIENCE_S
 from integration.spark_program import FUNCTION
 from integration.spark_query import ROWS, SparkQuery
 
-pytestmark = pytest.mark.timeout(900)
-
 Write = Callable[[DataFrame, int], None]
 
 

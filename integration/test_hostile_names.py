@@ -24,8 +24,6 @@ EVIL = "\x1b[2J\nOWNED $(touch owned) 'q' ; [red]x[/red] \u202e\x85"
 PREFIX = "it's a;$(touch owned) [red]"
 LOOK = (0, 1)
 
-pytestmark = pytest.mark.timeout(400)
-
 
 @pytest.fixture
 def query(kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:

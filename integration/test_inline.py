@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -45,9 +45,7 @@ from integration.query import (
 from integration.secured_query import SecuredQuery
 from integration.topics import new_topic
 from integration.whole_batches import BatchReader, PartialBatchError
-
-pytestmark = pytest.mark.timeout(600)
-
+from tests import seeds
 
 # Of a part of a batch, without a driver: Kafka writes the markers of one transaction one by one.
 SOON_S = 10.0
@@ -289,10 +287,10 @@ class Watched:
         amid: those of them that left the driver's transaction open.
     """
 
-    def __init__(self, kafka: KafkaCluster, query: Query, batches: int, seed: int) -> None:
+    def __init__(self, kafka: KafkaCluster, query: Query, batches: int, chance: Random) -> None:
         self.kills = self.amid = 0
         self._query, self._servers = query, kafka.bootstrap_servers
-        self._chance = random.Random(seed)
+        self._chance = chance
         query.spread()
         self._driver = query.options.names.driver
         query.batches = [
@@ -351,7 +349,7 @@ def test_a_batch_is_visible_as_a_whole_while_drivers_die(
     batches: int,
     record_property: Callable[[str, object], None],
 ) -> None:
-    watched = Watched(kafka, inline, batches, seed=kills)
+    watched = Watched(kafka, inline, batches, seeds.chance(kafka.version, kills))
     with contextlib.closing(watched.reader):
         for _ in range(kills):
             watched.kill()
@@ -363,7 +361,7 @@ def test_a_batch_is_visible_as_a_whole_while_drivers_die(
 def test_the_check_sees_a_part_of_a_batch_where_each_task_has_a_transaction(
     kafka: KafkaCluster, query: Query
 ) -> None:
-    watched = Watched(kafka, query, batches=3, seed=1)
+    watched = Watched(kafka, query, 3, Random(1))
     with contextlib.closing(watched.reader):
         query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AMID)
         with pytest.raises(PartialBatchError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import signal
 import time
 from collections import Counter
@@ -25,6 +24,7 @@ from integration.query_state import read_log
 from integration.spark_apps import Applications
 from integration.spark_query import PARTITIONS, TASKS, SparkQuery
 from integration.whole_batches import BatchReader
+from tests import seeds
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -137,7 +137,7 @@ def test_a_batch_is_visible_as_a_whole_while_drivers_and_workers_die(
     kills: int,
 ) -> None:
     """Three brokers: the markers of one transaction are written by several."""
-    chance = random.Random(kills)
+    chance = seeds.chance(kills)
     query = SparkQuery(cluster, spark, applications, tmp_path)
     del query.options["topic"]
     query.options["eos.inline.bytes"] = "65536"

@@ -13,7 +13,7 @@ import pytest
 from eos_sink import cli
 from proof.matrix.environments import build_wheel, install
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")

@@ -22,9 +22,7 @@ from integration.checker import read_topic
 from integration.conftest import MakeRun
 from integration.in_process import Run
 from integration.own_kafka import start_own_kafka
-from integration.topics import new_topic, unique
-
-pytestmark = pytest.mark.timeout(400)
+from integration.topics import new_topic, unique, unique_that
 
 INLINE = "65536"
 STEP_MS = "40000"
@@ -57,11 +55,12 @@ def take_leader(cluster: KafkaCluster, topic: str) -> int:
 
 def identity_at(home: int) -> str:
     """Of a query whose records are in this partition of the log."""
-    while True:
-        found = unique("q")
-        names = parse_options({"kafka.bootstrap.servers": "x:1", "eos.id": found, "topic": "t"})
-        if home_of(names.names.query) == home:
-            return found
+
+    def is_there(found: str) -> bool:
+        given = {"kafka.bootstrap.servers": "x:1", "eos.id": found, "topic": "t"}
+        return bool(home_of(parse_options(given).names.query) == home)
+
+    return unique_that("q", is_there, f"has its records in partition {home} of the log")
 
 
 def to_all(value: str) -> dict[str, Any]:

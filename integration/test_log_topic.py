@@ -21,8 +21,6 @@ from integration.conftest import MakeRun
 from integration.kafka_tools import carry_out
 from integration.topics import new_topic
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.mark.parametrize("policy", ["delete", "compact,delete"])
 def test_a_log_that_deletes_is_refused_before_anything_is_written(

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.decision_log.driver_id import describe_driver
@@ -31,16 +32,16 @@ from eos_sink.kafka.transaction_control import KafkaPythonControl
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId, Plan, TaskReport
 from eos_sink.protocol.values import EndOutcome, TransactionState, TransactionStatus
+from eos_sink.sink_options import SinkOptions
 from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster, KafkaNode
+from eos_sink_lab.testing.cluster_admin import TRANSACTIONS, coordinator_partition
 from eos_sink_lab.testing.cluster_errors import TestClusterError
 from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.operator_commands import run_command
 from integration.own_kafka import start_own_kafka
-from integration.topics import unique
-
-pytestmark = pytest.mark.timeout(400)
+from integration.topics import move_only_copies, unique, unique_that
 
 LONG_S = 120.0
 ROWS = [b"a", b"b", b"c"]
@@ -434,21 +435,37 @@ class Coordinated(Batches):
 
     def __init__(self, cluster: KafkaCluster, **more: str) -> None:
         super().__init__(cluster, **more)
+        found = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+        topics = found.list_topics(TRANSACTIONS, timeout=LONG_S).topics
+        self._partitions = len(topics[TRANSACTIONS].partitions)
         self.away = self._choose()
         self.restart()
 
     def _choose(self) -> KafkaNode:
+        """Move the coordinators; the first task's id must have a partition for itself."""
+
+        def is_alone(query: str) -> bool:
+            first, *others = self._coordinators(self._named(query))
+            return first not in others
+
+        what = "has a partition of the coordinators for its first task's id"
+        self.options = self._named(unique_that("q", is_alone, what))
+        first, *others = self._coordinators(self.options)
+        away, other = (node.id for node in self.cluster.brokers if node is not self.home)
+        copies = {**dict.fromkeys(others, other), first: away}
+        move_only_copies(self.cluster, TRANSACTIONS, copies)
+        return self.cluster.node(away)
+
+    def _named(self, query: str) -> SinkOptions:
         given = {"kafka.bootstrap.servers": self.cluster.bootstrap_servers, "topic": self.topic}
-        while True:
-            more = {"eos.id": unique("q"), "eos.inline.bytes": "0"}
-            self.options = parse_options({**given, **more})
-            names = self.options.names
-            # With the last one a start asks for its permission.
-            probe = f"{names.group}-permission"
-            ids = [names.task(0, 0), names.task(1, 0), names.driver, probe]
-            away, *others = map(self.cluster.transaction_coordinator, ids)
-            if self.home.id not in (away, *others) and away not in others:
-                return self.cluster.node(away)
+        return parse_options({**given, "eos.id": query, "eos.inline.bytes": "0"})
+
+    def _coordinators(self, options: SinkOptions) -> list[int]:
+        """The partitions of the ids, that of the first task first."""
+        names = options.names
+        # With the last one a start asks for its permission.
+        ids = [names.task(0, 0), names.task(1, 0), names.driver, f"{names.group}-permission"]
+        return [coordinator_partition(each, self._partitions) for each in ids]
 
     def plan_without_coordinator(self) -> Plan:
         """A new process plans while no broker answers for the first task's id."""

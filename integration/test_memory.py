@@ -13,8 +13,6 @@ from bench.memory_worker import MB, Case, OneTask, Worker, audited
 from eos_sink_lab.testing import KafkaCluster
 from integration.own_kafka import start_own_kafka
 
-pytestmark = pytest.mark.timeout(400)
-
 # Rows that have been taken when the broker stops to answer, and how many there may be more: those
 # of the bound, and what is in the worker's hands.
 CUT_AT, HELD_BELOW = 10_000, 20_000

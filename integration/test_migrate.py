@@ -5,15 +5,12 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 
 from eos_sink import cli
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import assert_each_once, read_topic
 from integration.spark_query import close_kept_clients
-
-pytestmark = pytest.mark.timeout(300)
 
 PROGRAM = """\
 from pyspark.sql import SparkSession

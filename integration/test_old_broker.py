@@ -30,7 +30,7 @@ from eos_sink_lab.testing.watchdog import Watchdog
 VERSION = "2.8.2"
 STARTS_WITHIN_S = 90.0
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.long
 
 
 def jars(java: Java) -> Path:

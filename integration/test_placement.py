@@ -26,8 +26,6 @@ from integration.conftest import MakeRun
 from integration.keys import KEYS
 from integration.topics import new_topic
 
-pytestmark = pytest.mark.timeout(300)
-
 PAIR = pa.struct([("key", pa.string()), ("value", pa.binary())])
 HEADERS = pa.array([[{"key": "h", "value": b"v"}]], pa.list_(PAIR))
 

@@ -15,9 +15,10 @@ from eos_sink_lab.testing import KafkaCluster
 from integration.checker import Seen, read_topic
 from integration.conftest import MakeRun
 from integration.topics import new_topic
+from tests import seeds
 from tests.task.random_rows import Given, columns, is_good, pick, random_row
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.long]
+pytestmark = pytest.mark.long
 
 BATCHES, ROWS = 40, 80
 # Writes of one wrong row in each batch, which fail.
@@ -162,7 +163,7 @@ def test_each_row_arrives_as_given_or_is_refused_whichever_way_it_goes(
     paths = [Path(kafka, run, *how) for how in PATHS.values()]
 
     for number in range(BATCHES):
-        random = Random(number)
+        random = seeds.chance(number)
         rows = [draw(random) for _ in range(ROWS)]
         cut, kind = random.randrange(ROWS), random.choice((pa.binary(), pa.large_binary()))
         now = int(time.time()) * 1000

@@ -16,8 +16,6 @@ from integration.checker import read_topic
 from integration.conftest import MakeRun
 from integration.topics import new_topic
 
-pytestmark = pytest.mark.timeout(300)
-
 LIMIT = 1_000_000
 # Of a record batch and of the record around a value of that size.
 AROUND = 61 + 3 + 3 + 1 + 3 + 1

@@ -19,7 +19,7 @@ from integration.in_process import Run
 from integration.own_kafka import start_own_kafka
 from integration.topics import new_topic
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.long
 
 WAYS = {"inlined": "65536", "prepared": "0"}
 TOPIC, OTHER, WAY = "{topic}", "{topic}-other", "{way}"

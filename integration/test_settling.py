@@ -16,8 +16,6 @@ from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.waiting import wait_until
 from integration.topics import new_topic
 
-pytestmark = pytest.mark.timeout(300)
-
 TASKS = 24
 LONG_S = 90.0
 # No step of a busy machine lasts as long.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 
 import pyarrow as pa
-import pytest
 
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
@@ -17,8 +16,6 @@ from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import assert_each_once, read_topic
 from integration.topics import new_topic
-
-pytestmark = pytest.mark.timeout(300)
 
 
 class Application:

@@ -32,8 +32,6 @@ from integration.single_write import (
     command_in,
 )
 
-pytestmark = pytest.mark.timeout(300)
-
 
 class Died(Exception):
     """The commit process is gone."""

@@ -25,7 +25,6 @@ from integration.spark_apps import PATIENCE_S, Applications
 from integration.spark_query import BOTH_WAYS, ROWS, TASKS, SparkQuery
 
 # A driver takes ten seconds to start on a small machine, and some tests need three.
-pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from integration.spark_apps import PATIENCE_S, Application, Applications
 from integration.spark_query import SparkQuery
 from integration.standalone import StandaloneCluster
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.long
 
 # A batch's input comes from both executors, so that the loss of either takes input away.
 SPREAD_INPUT = {

@@ -187,7 +187,6 @@ def _in_base_64(secret: str) -> list[bytes]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(PATIENCE_S + 60)
 def test_no_secret_is_left_anywhere(
     secured: KafkaCluster, spark_classes: Path, redaction: str, tmp_path: Path
 ) -> None:
@@ -207,7 +206,6 @@ def test_no_secret_is_left_anywhere(
 
 
 @pytest.mark.long
-@pytest.mark.timeout(PATIENCE_S + 60)
 def test_without_the_setting_spark_writes_a_key_into_its_event_log(
     secured: KafkaCluster, spark_classes: Path, tmp_path: Path
 ) -> None:

@@ -26,7 +26,7 @@ from integration.own_kafka import start_own_kafka
 
 PATIENCE_S = 30.0
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.long
 
 Start = Callable[..., KafkaCluster]
 

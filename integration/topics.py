@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
+import kafka
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
@@ -13,17 +15,27 @@ from confluent_kafka.admin import (
     ConfigResource,
     ResourceType,
 )
+from kafka import KafkaAdminClient
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.waiting import wait_until
 
 _PATIENCE_S = 60.0
+_DRAWS = 10_000
 
 
 def unique(name: str) -> str:
     """A name that no other test has."""
     return f"{name}-{uuid.uuid4().hex[:8]}"
+
+
+def unique_that(name: str, fits: Callable[[str], bool], what: str) -> str:
+    """A name that no other test has and that fits, which one of a few dozen does."""
+    for _ in range(_DRAWS):
+        if fits(found := unique(name)):
+            return found
+    raise AssertionError(f"None of {_DRAWS} names like {name!r} {what}.")
 
 
 def new_topic(cluster: KafkaCluster, name: str, partitions: int = 3, **config: object) -> str:
@@ -72,6 +84,27 @@ def delete_before(servers: str, topic: str, offsets: Mapping[int, int]) -> None:
     places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
     for answer in admin.delete_records(places).values():
         answer.result(_PATIENCE_S)
+
+
+def move_only_copies(cluster: KafkaCluster, topic: str, to: Mapping[int, int]) -> None:
+    """Let a partition's only copy be at that broker; each partition by its number."""
+    admin = KafkaAdminClient(bootstrap_servers=cluster.direct_servers.split(","))
+    try:
+        admin.alter_partition_reassignments(
+            {kafka.TopicPartition(topic, partition): [node] for partition, node in to.items()}
+        )
+    finally:
+        admin.close()
+    for partition, node in to.items():
+        wait_until(
+            partial(_leads, cluster, topic, partition, node),
+            Deadline(_PATIENCE_S),
+            f"{node} leads {topic}[{partition}]",
+        )
+
+
+def _leads(cluster: KafkaCluster, topic: str, partition: int, node: int) -> bool:
+    return cluster.leader_of(topic, partition) == node
 
 
 def copies_in_sync(servers: str, topic: str) -> dict[int, int]:

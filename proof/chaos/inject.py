@@ -36,6 +36,7 @@ INJECT: dict[Kind, Callable[[Scene, Fault], Injected]] = {
     Kind.CUT_ANSWERS: on_cluster.cut,
     Kind.RESET: on_cluster.reset,
     Kind.DELAY: on_cluster.delay,
+    Kind.LATE_REQUEST: on_cluster.late_request,
     Kind.LOSE_RUNNING: on_checkpoint.lose_running,
     Kind.LOSE_KILLED: on_checkpoint.lose_killed,
     Kind.LOSE_EXPIRED: on_checkpoint.lose_expired,

@@ -37,6 +37,7 @@ class Kind(Enum):
     CUT_ANSWERS = "a broker's answers cut"
     RESET = "connections to a broker reset"
     DELAY = "network to a broker delayed"
+    LATE_REQUEST = "a request repeated over another connection, the first one late"
     LOSE_RUNNING = "checkpoint deleted while the query runs"
     LOSE_KILLED = "driver killed, its checkpoint deleted"
     LOSE_EXPIRED = "decided transactions time out, the checkpoint is deleted"
@@ -101,7 +102,20 @@ IN_THE_CLUSTER = (
     Kind.CUT_ANSWERS,
     Kind.RESET,
     Kind.DELAY,
+    Kind.LATE_REQUEST,
 )
+
+REQUESTS = (
+    "InitProducerId",
+    "AddPartitionsToTxn",
+    "AddOffsetsToTxn",
+    "TxnOffsetCommit",
+    "Produce",
+    "EndTxn",
+    "EndTxn",
+    "EndTxn",
+)
+"""What a late request is; EndTxn can do most harm."""
 
 # Shortest and longest duration in seconds; the other faults have none.
 DURATIONS: dict[Kind, tuple[float, float]] = {
@@ -114,6 +128,8 @@ DURATIONS: dict[Kind, tuple[float, float]] = {
     Kind.CUT_ANSWERS: (2.0, 12.0),
     Kind.RESET: (0.1, 3.0),
     Kind.DELAY: (4.0, 10.0),
+    # How late it arrives: within its transaction, or in one of those that follow.
+    Kind.LATE_REQUEST: (0.0, 6.0),
 }
 
 
@@ -213,7 +229,7 @@ class Family(Enum):
 
 
 _ZOMBIES = {Kind.ZOMBIE, Kind.ZOMBIE_ANYTIME, Kind.LATE_TASK}
-_NETWORK = {Kind.CUT, Kind.CUT_ANSWERS, Kind.RESET, Kind.DELAY}
+_NETWORK = {Kind.CUT, Kind.CUT_ANSWERS, Kind.RESET, Kind.DELAY, Kind.LATE_REQUEST}
 _PROCESSES = {
     Kind.KILL_PLANNER,
     Kind.KILL_COMMITTER,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from functools import partial
 
-from eos_sink_lab.testing import KafkaNode
+from eos_sink.kafka.deadline import Deadline
+from eos_sink_lab.testing import HeldRequest, KafkaNode, TestClusterError
 from proof.chaos.kinds import Kind
-from proof.chaos.scene import Injected, Scene
+from proof.chaos.scene import Injected, NotReached, Scene
 from proof.chaos.schedule import Fault
 
 _RESTARTS_WITHIN_S = 90.0
+_HELD_WITHIN_S = 60.0
+_ANSWERED_WITHIN_S = 30.0
 
 
 def kill_broker(scene: Scene, fault: Fault) -> Injected:
@@ -81,3 +85,28 @@ def delay(scene: Scene, fault: Fault) -> Injected:
     node.link.delay(one_way_s)
     facts: dict[str, object] = {"node": node.id, "one_way_s": round(one_way_s, 2)}
     return Injected(time.time(), node.link.heal, facts=facts)
+
+
+def late_request(scene: Scene, fault: Fault) -> Injected:
+    """Hold the query's next request of a kind, whichever broker it goes to, and deliver it late."""
+    kind, query = fault.request, scene.sink.names.group
+    links = {node.id: node.link for node in scene.kafka.brokers}
+    armed = {each: link.hold(kind, query) for each, link in links.items()}
+    scene.supervisor.until(
+        lambda: any(held.state != "armed" for held in armed.values()), _HELD_WITHIN_S
+    )
+    struck = {node: held for node, held in armed.items() if held.state != "armed"}
+    for node in armed.keys() - struck.keys():
+        armed[node].drop()
+    if not struck:
+        raise NotReached(f"a request {kind}")
+    facts: dict[str, object] = {"request": kind, "nodes": sorted(struck)}
+    return Injected(time.time(), partial(_deliver, struck, facts), facts=facts)
+
+
+def _deliver(struck: dict[int, HeldRequest], facts: dict[str, object]) -> None:
+    for held in struck.values():
+        # Its connection ends with a broker.
+        with contextlib.suppress(TestClusterError):
+            held.deliver(Deadline(_ANSWERED_WITHIN_S))
+    facts["late"] = [held.state for held in struck.values()]

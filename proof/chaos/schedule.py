@@ -17,6 +17,7 @@ from proof.chaos.kinds import (
     IN_THE_CLUSTER,
     OF_PROCESSES_BELOW_THE_JVM,
     OF_THE_CHECKPOINT,
+    REQUESTS,
     Input,
     Kind,
     Master,
@@ -41,6 +42,7 @@ _COPIES: dict[Kind, int] = dict.fromkeys(Kind, 1) | {
     Kind.ZOMBIE: 2,
     Kind.KILL_BROKER: 2,
     Kind.PAUSE_BROKER: 2,
+    Kind.LATE_REQUEST: 2,
     Kind.KILL_EXECUTOR: 3,
     Kind.LOSE_RUNNING: 2,
     Kind.LOSE_KILLED: 6,
@@ -59,6 +61,7 @@ class Fault:
         target: which broker, controller or partition, as a number that is taken modulo theirs.
         duration_s: how long it lasts.
         after_s: how long after the moment that its step begins, if it needs no point.
+        request: Kafka's name of the request that arrives late.
     """
 
     kind: Kind
@@ -66,6 +69,7 @@ class Fault:
     target: int = 0
     duration_s: float = 0.0
     after_s: float = 0.0
+    request: str = ""
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,9 @@ class _Dealer:
         points = points_for(kind, self._way)
         return self._next(kind, lambda: points) if points else None
 
+    def request(self, kind: Kind) -> str:
+        return self._next("request", lambda: REQUESTS) if kind is Kind.LATE_REQUEST else ""
+
     def _next(self, name: object, cards: Callable[[], Sequence[T]]) -> T:
         deck = self._decks.setdefault(name, [])
         if not deck:
@@ -151,4 +158,5 @@ def _fault(chance: random.Random, deal: _Dealer, kind: Kind) -> Fault:
         target=chance.randrange(_TARGETS),
         duration_s=round(chance.uniform(*DURATIONS.get(kind, (0.0, 0.0))), 2),
         after_s=round(chance.uniform(0.0, 1.5), 2),
+        request=deal.request(kind),
     )

@@ -68,6 +68,7 @@ class Performer:
             injected.heal()
         except (TestClusterError, ValueError) as error:
             outcome.facts.setdefault("not_healed", []).append(str(error))
+        outcome.facts |= injected.facts or {}
 
     def _recover(self, outcome: Outcome) -> None:
         scene, deadline = self._scene, Deadline(RECOVERS_WITHIN_S)

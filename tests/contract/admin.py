@@ -109,8 +109,10 @@ class AdminContract:
         assert [line.value for line in page.lines] == [b"1"]
         open_.commit(harness.deadline())
         after = admin.read_log(page.ends, harness.deadline())
+        deadline = harness.deadline()
         while not (after and after.lines):  # EndTxn answers before the markers are written.
-            after = admin.read_log(page.ends, harness.deadline())
+            assert not deadline.passed, "the record that was committed is not in the log"
+            after = admin.read_log(page.ends, deadline)
         assert [line.value for line in after.lines] == [b"2"]
         open_.close()
 

@@ -164,8 +164,9 @@ def state(harness: Harness, transactional_id: str) -> TransactionState:
     control, deadline = harness.kafka().control(), harness.deadline()
     while True:
         found = control.describe([transactional_id], deadline)[transactional_id]
-        if found.status not in _ENDING or deadline.passed:
+        if found.status not in _ENDING:
             return found
+        assert not deadline.passed, f"the markers of {transactional_id} are not written"
 
 
 def values(harness: Harness, topic: str) -> list[bytes | None]:

@@ -14,9 +14,10 @@ import pytest
 from tests.fakes.process import Moment
 from tests.protocol.explore import BATCHES, FAULTS, SAMPLES, STEPS, find_wrong, play, with_excess
 from tests.protocol.scene import ZOMBIES, Fault, Gate, Strike
+from tests.seeds import drawn
 
 # Each seed plays a third of the samples; `make test` has the first.
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))]
+SEEDS = [0, *drawn(2)]
 
 
 def gates() -> int:

@@ -101,9 +101,7 @@ def test_a_fault_at_each_gate_loses_and_doubles_no_row(fault: Fault, plain: Plot
 
 
 # The long one is two minutes of work on a machine with nothing else to do.
-@pytest.mark.parametrize(
-    "first", [0, pytest.param(10**6, marks=[pytest.mark.long, pytest.mark.timeout(900)])]
-)
+@pytest.mark.parametrize("first", [0, pytest.param(10**6, marks=pytest.mark.long)])
 def test_users_who_obey_lose_and_double_no_row_and_meet_every_error(first: int) -> None:
     pairs: Counter[Pair] = Counter()
     # A version is seldom decided just before its coordinator stands still, or written with too few

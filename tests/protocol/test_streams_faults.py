@@ -16,6 +16,7 @@ from tests.protocol.checkpoint import Checkpoint
 from tests.protocol.explore import FAULTS, SAMPLES, Act, Story, find_wrong
 from tests.protocol.scene import Fault, Strike
 from tests.protocol.world import Batch, World, batch_options, options
+from tests.seeds import drawn
 
 # Two transactions and one of the first stream; one of the second.
 BATCHES: list[Batch] = [[[b"a"], [b"b"]], [[b"c"], []], [[b"d"]]]
@@ -83,12 +84,13 @@ def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
     assert find_wrong(fault, gates, 1, playing) == {}
 
 
+@pytest.mark.parametrize("seed", [7, *drawn()])
 @pytest.mark.parametrize("acts", ACTS.values(), ids=ACTS)
 @pytest.mark.parametrize("numbering", NAMES)
 def test_faults_at_random_gates_lose_and_double_nothing(
-    numbering: Numbering, acts: tuple[Act, ...]
+    numbering: Numbering, acts: tuple[Act, ...], seed: int
 ) -> None:
-    chance, last = random.Random(7), len(play(numbering, acts).gates)
+    chance, last = random.Random(seed), len(play(numbering, acts).gates)
     for _ in range(SAMPLES // 5):
         chosen = [
             Strike(chance.choice(FAULTS), chance.randrange(last), chance.randrange(1, last))
