@@ -18,6 +18,7 @@ from eos_sink.driver.processes import current_run
 from eos_sink.driver.source_reader import CheckpointFiles
 from eos_sink.errors import UnfinishedError
 from eos_sink.protocol.model import BatchId, Numbering, Plan, Run, TaskReport
+from eos_sink.sink_options import SinkOptions
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import At, Killed, Moment, Process
@@ -43,6 +44,7 @@ class Driver:
         clock: measures how long steps take.
         new_process: for the planner, the committer and each task.
         files: Spark's checkpoint, if the source's offsets are committed.
+        options: of the sink; None: those of the world.
     """
 
     def __init__(
@@ -53,10 +55,12 @@ class Driver:
         clock: Callable[[], float] = time.monotonic,
         new_process: Callable[[], Process] = Process,
         files: CheckpointFiles | None = None,
+        options: SinkOptions | None = None,
     ) -> None:
         self.world = world
-        self.identity = run or current_run(world.options.origin)
-        self.options = replace(world.options, origin=self.identity.origin)
+        options = options or world.options
+        self.identity = run or current_run(options.origin)
+        self.options = replace(options, origin=self.identity.origin)
         self._stream, self._clock, self._new_process = stream, clock, new_process
         self.files = files
         self.plans, self.commits = self._kafka(), self._kafka()

@@ -14,7 +14,7 @@ from eos_sink.errors import EosSinkError, OperatorNeededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.resolve import Choice
 from eos_sink.ops.source_position import Use, read_source, use
-from eos_sink.options import parse_options
+from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol.operator_errors import ACCEPT
 from eos_sink.protocol.source_errors import USE_RECORD
 from tests.fakes.kafka import FakeKafka
@@ -25,9 +25,10 @@ from tests.protocol.explore import FAULTS
 from tests.protocol.scene import OF_SOURCE, Fault, Scene, Strike, time_of
 from tests.protocol.source import GROUP, committed, position, produce_input, reading_world
 from tests.protocol.spark import FAILURES, Session, SessionDied
-from tests.protocol.world import given_options, log
+from tests.protocol.world import TOPIC, given_options, log
 
 MOST_RUNS = 25
+ELSEWHERE = "elsewhere"
 ROWS = 12
 OTHERS = (*FAULTS, Fault.NO_COORDINATOR, Fault.NO_GROUP_COORDINATOR)
 SPARK_ERRORS = (AnotherRun, Incomplete)
@@ -80,6 +81,7 @@ class SourceStory:
     violations: list[str] = field(default_factory=list)
 
     def play(self) -> SourceStory:
+        self._foreach = False
         self._given = given_options(
             **{
                 "eos.id": "story",
@@ -92,6 +94,8 @@ class SourceStory:
         self.world = reading_world(ROWS, row)
         self.world.options = parse_options(self._given)
         self.world.checkpoint = Checkpoint(None)
+        self.world.outputs = TOPIC, ELSEWHERE
+        self.world.cluster.create_topic(ELSEWHERE, 2)
         self.scene = Scene(self.world, self.plot.strikes)
         self.scene.meddle = self._meddle
         self._copies: list[Checkpoint] = []
@@ -102,6 +106,8 @@ class SourceStory:
             self._run_on()
             self.scene.calm()
             self.scene.wake()
+            # What another identity or program has left open times out.
+            self.world.cluster.clock.advance(61)
             self._switch(on=True)
             produce_input(self.world, 1, lambda p, _: b"last %d" % p)
             self._run_on()
@@ -168,15 +174,34 @@ class SourceStory:
                 self._switch(on="eos.source.group.id" in self._given)
             elif fault is Fault.SWITCH:
                 self._switch(on="eos.source.group.id" not in self._given)
+            elif fault is Fault.TOPIC_AGAIN:
+                self.world.make_again(self._given["topic"])
+            else:
+                self._change(fault)
         if self.world.checkpoint.stream is None or not self.world.checkpoint.ends:
             # Nobody replaces a checkpoint without the option.
             self._switch(on=True)
+
+    def _change(self, fault: Fault) -> None:
+        given = self._given
+        if fault is Fault.OTHER_WAY:
+            self._foreach = not self._foreach
+        elif fault is Fault.OTHER_ID:
+            given["eos.id"] = "story" if given["eos.id"] == "another" else "another"
+        elif fault is Fault.OTHER_TOPIC:
+            given["topic"] = TOPIC if given["topic"] == ELSEWHERE else ELSEWHERE
+        self._parse()
 
     def _switch(self, *, on: bool) -> None:
         self._given.pop("eos.source.group.id", None)
         if on:
             self._given["eos.source.group.id"] = GROUP
-        self.world.options = parse_options(self._given)
+        self._parse()
+
+    def _parse(self) -> None:
+        given = self._given
+        batch = parse_batch_options(given).sink if self._foreach else None
+        self.world.options = batch or parse_options(given)
 
     def _obey(self, error: BaseException) -> None:
         remedy = error.remedy if isinstance(error, EosSinkError) else ""

@@ -69,6 +69,11 @@ class Fault(Enum):
     SWITCH = "the next start is without eos.source.group.id, or with it again"
     EXPIRE_GROUP = "the source's offsets of the group expire"
     RESET_GROUP = "the source's offsets of the group are reset"
+    OTHER_WAY = "the query stops; it then writes within foreachBatch, or by itself again"
+    OTHER_ID = "the query stops; it then has another eos.id, or the first one again"
+    OTHER_TOPIC = "the query stops; it then has another option topic, or the first one again"
+    TOPIC_AGAIN = "the query stops; its topic is deleted and made again, and has other records"
+    FOREIGN = "another program opens a transaction in each partition of the topic"
     WEEK = "when no write runs, coordinators forget the ids, and the topic its rows"
 
 
@@ -87,6 +92,8 @@ OF_SOURCE = (
     Fault.RESET_GROUP,
 )
 """These concern a query that commits the offsets of its source."""
+OF_START = (Fault.OTHER_WAY, Fault.OTHER_ID, Fault.OTHER_TOPIC, Fault.TOPIC_AGAIN)
+"""The application ends, and before the next start somebody changes something."""
 _BETWEEN = (Fault.OTHER_OPTIONS, Fault.NEW_CHECKPOINT, Fault.WEEK)
 """These happen when a write or a query begins."""
 
@@ -254,8 +261,13 @@ class Scene:
         elif fault is Fault.GROW:
             partitions = cluster.topics[TOPIC].partitions
             partitions.append(PartitionLog(TOPIC, len(partitions)))
+        elif fault is Fault.FOREIGN:
+            self.world.write_foreign(TOPIC)
         elif fault in OF_SOURCE:
             self.meddle(fault)
+        elif fault in OF_START:
+            self.meddle(fault)
+            session.kill()
         elif fault in _BETWEEN:
             self.pending.append(fault)
         elif self._rivals < MOST_RIVALS:

@@ -19,6 +19,7 @@ from eos_sink.errors import EosSinkError
 from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.ops.starting_offsets import find_starting_offsets
 from eos_sink.protocol.model import BatchId, Numbering, Plan, Run, TaskReport
+from eos_sink.sink_options import SinkOptions
 from eos_sink.spark.remedies import Stage, add_batch_remedy
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Killed, Moment, Process
@@ -59,6 +60,7 @@ class Session:
         self._hung: list[Process] = []
         self._alive = True
         self._files: Checkpoint | None = None
+        self._of_query: SinkOptions | None = None
 
     def kill(self) -> None:
         self._alive = False
@@ -93,13 +95,15 @@ class Session:
         self._processes = [kafka.process for kafka in kept]
         world, spark_run = self._scene.world, str(next(_NUMBERS))
         end, progress = world.end, Progress(checkpoint, starting)
-        self._files = checkpoint
+        self._files, self._of_query = checkpoint, world.options
         while True:
             before = progress.before
             ends = progress.ends or world.next_ends(before, end)
             if ends == before:
                 return
             batch = progress.begin(ends)
+            if self._of_query.origin.batch:
+                batch = BatchId.numbered_by(Numbering.FOREACH, batch.source, batch.batch)
             self.write(batch, world.read(before, ends), spark_run)
             progress.commit()
             world.judge.batch_is_past(ends)
@@ -193,7 +197,7 @@ class Session:
     def _living(self) -> Driver:
         """The processes that Spark uses now. A dead one is replaced, and one in which a call hangs,
         or that has other options."""
-        turn, options = self._scene.turns % 2, self._scene.world.options
+        turn, options = self._scene.turns % 2, self._of_query or self._scene.world.options
         now = self._drivers.get(turn)
         if now is None or now.options != options:
             now = self._drivers[turn] = self._new_driver()
@@ -209,14 +213,15 @@ class Session:
         return kafka.process.alive and kafka.process not in self._hung
 
     def _new_driver(self) -> Driver:
-        world = self._scene.world
-        run = Run("host-a", next(_NUMBERS), 0, world.options.origin, session=self._name)
+        world, options = self._scene.world, self._of_query or self._scene.world.options
+        run = Run("host-a", next(_NUMBERS), 0, options.origin, session=self._name)
         return Driver(
             world,
             run=run,
             clock=world.cluster.clock,
             new_process=self._new_process,
             files=self._files,
+            options=options,
         )
 
     def _new_process(self) -> Process:

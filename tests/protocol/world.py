@@ -13,13 +13,16 @@ from eos_sink.protocol.model import Decision, LogRecord
 from eos_sink.protocol.values import Transaction, TransactionStatus
 from eos_sink.sink_options import SinkOptions
 from tests.fakes.cluster import FakeCluster
-from tests.fakes.log import Entry, Outcome, Txn
+from tests.fakes.log import Entry, Outcome, Topic, Txn
 from tests.protocol.checkpoint import Checkpoint, Ends
 
 Batch = list[list[bytes]]
 """Rows by Spark partition."""
 
 TOPIC = "out"
+FOREIGN = b"of another program"
+MANY = 40
+"""More records than a query of the tests has in a partition."""
 ONGOING = TransactionStatus.ONGOING
 _GIVEN = {
     "kafka.bootstrap.servers": "nowhere:1",
@@ -60,6 +63,10 @@ class World:
     options: SinkOptions = field(default_factory=options)
     consumed: list[bytes] = field(default_factory=list)
     """What readers have read of records that the topic has no longer."""
+    read_before: list[bytes] = field(default_factory=list)
+    """What they have read of topics that were deleted."""
+    outputs: tuple[str, ...] = (TOPIC,)
+    """The topics that the query writes."""
     arrow_rows: int = 1
     """Rows of an Arrow batch, of which a task gets several."""
     end: int | None = None
@@ -90,8 +97,34 @@ class World:
 
     def visible(self) -> list[bytes]:
         """What a read_committed reader has got, sorted."""
-        there = (entry.value or b"" for entry in self.cluster.read_committed(TOPIC))
-        return sorted([*self.consumed, *there])
+        there = [e for topic in self._written() for e in topic.committed()]
+        read = [*self.read_before, *self.consumed, *(e.value or b"" for e in there)]
+        return sorted(value for value in read if value != FOREIGN)
+
+    def settled(self) -> list[bytes]:
+        """What is visible, or will be as soon as open transactions before it have ended."""
+        there = [e for topic in self._written() for e in topic.settled()]
+        return [*self.read_before, *(e.value or b"" for e in there)]
+
+    def make_again(self, name: str) -> None:
+        """Readers have read all of a topic; it is deleted and made again, and another program
+        writes to it."""
+        former = self.cluster.topics.pop(name)
+        self.read_before += [entry.value or b"" for entry in former.committed()]
+        self.cluster.create_topic(name, len(former.partitions))
+        self.cluster.coordinator.end(self.write_foreign(name, MANY), commit=True)
+
+    def write_foreign(self, name: str, rows: int = 1) -> Transaction:
+        """Another program writes to each partition, in a transaction that is still open."""
+        coordinator = self.cluster.coordinator
+        program = f"program-{len(coordinator.history)}"
+        txn = coordinator.open(program, coordinator.init(program, 30_000))
+        for log_ in self.cluster.topics[name].partitions * rows:
+            log_.append(txn, None, FOREIGN, (), self.cluster.clock.ms)
+        return txn.identity
+
+    def _written(self) -> list[Topic]:
+        return [self.cluster.topics[each] for each in self.outputs if each in self.cluster.topics]
 
     def a_week_passes(self) -> None:
         """Readers have read all; coordinators forget the ids, and the topic its records."""
@@ -122,8 +155,7 @@ class Judge:
     def batch_is_past(self, ends: Ends) -> None:
         """Spark has written its commit log: each row up to here is visible once, or will be as
         soon as a zombie's open transaction before it has ended."""
-        settled = self._world.cluster.topics[TOPIC].settled()
-        expected, seen = self._world.rows(ends), Counter(e.value for e in settled)
+        expected, seen = self._world.rows(ends), Counter(self._world.settled())
         wrong = {row: seen[row] for row in expected if seen[row] != 1}
         if wrong:
             self.violations.append(f"the query went past {ends} with {wrong}")
