@@ -29,6 +29,7 @@ FAULTS = (
     Fault.LEAVE_CALL,
     Fault.LEAVE_RUN,
     Fault.LOSE_ANSWER,
+    Fault.LATE_REQUEST,
     Fault.TIME_OUT,
     Fault.END_SESSION,
 )

@@ -30,7 +30,7 @@ from tests.protocol.world import TOPIC, given_options, log
 MOST_RUNS = 25
 ELSEWHERE = "elsewhere"
 ROWS = 12
-OTHERS = (*FAULTS, Fault.NO_COORDINATOR, Fault.NO_GROUP_COORDINATOR)
+OTHERS = (*FAULTS, Fault.FOREIGN, Fault.NO_COORDINATOR, Fault.NO_GROUP_COORDINATOR)
 SPARK_ERRORS = (AnotherRun, Incomplete)
 
 
@@ -100,6 +100,7 @@ class SourceStory:
         self.scene.meddle = self._meddle
         self._copies: list[Checkpoint] = []
         self._tried: set[tuple[str | None, int]] = set()
+        self._damaged: Checkpoint | None = None
         self._refusals = 0
         self._retried = False
         with time_of(self.world):
@@ -150,6 +151,7 @@ class SourceStory:
             checkpoint.stream = None
         elif fault is Fault.LOSE_OFFSETS:
             checkpoint.ends.clear()
+            self._damaged = checkpoint
         elif fault is Fault.LOSE_COMMITS:
             checkpoint.commits.clear()
         elif fault is Fault.COPY:
@@ -178,8 +180,9 @@ class SourceStory:
                 self.world.make_again(self._given["topic"])
             else:
                 self._change(fault)
-        if self.world.checkpoint.stream is None or not self.world.checkpoint.ends:
-            # Nobody replaces a checkpoint without the option.
+        checkpoint = self.world.checkpoint
+        if checkpoint.stream is None or not checkpoint.ends or checkpoint is self._damaged:
+            # Nobody replaces a checkpoint, or goes on with what is left of one, without the option.
             self._switch(on=True)
 
     def _change(self, fault: Fault) -> None:
@@ -235,6 +238,7 @@ class SourceStory:
         if self.plot.keeps and (checkpoint.stream, checkpoint.number) not in self._tried:
             self._copies.append(copy.deepcopy(checkpoint))
         checkpoint.delete()
+        self._damaged = None
         self._refusals = 0
         self._switch(on=True)
 

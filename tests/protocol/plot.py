@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol.model import Numbering
-from tests.protocol.scene import OF_SOURCE, Fault, Scene, Strike
+from tests.protocol.scene import OF_SOURCE, OF_START, Fault, Scene, Strike
 from tests.protocol.world import TOPIC, World
 
 REJECTED = "rejected"
@@ -30,7 +30,7 @@ _KINDS = (
     (Numbering.FOREACH, Numbering.ONCE),
 )
 # Nothing of a user hangs, and its session lives.
-_LEFT_OUT = (Fault.KILL_RUN, Fault.LEAVE_CALL, Fault.LEAVE_RUN, Fault.LATE_REQUEST, *OF_SOURCE)
+_LEFT_OUT = (Fault.KILL_RUN, Fault.LEAVE_CALL, Fault.LEAVE_RUN, *OF_SOURCE, *OF_START)
 FAULTS = [each for each in Fault if each not in _LEFT_OUT]
 
 
@@ -61,7 +61,8 @@ class Plot:
         kinds = chance.choice(_KINDS)
         at, strikes = chance.randrange(150), []
         for _ in range(chance.randrange(1, 6)):
-            strikes.append(Strike(chance.choice(faults_of(kinds)), at))
+            delay = chance.choice((3, 10, 40, 200))
+            strikes.append(Strike(chance.choice(faults_of(kinds)), at, delay))
             # Most faults matter while an earlier one lasts.
             at += chance.randrange(chance.choice((2, 12, 100)))
         return Plot(

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 from unittest import mock
 
+from eos_sink.decision_log.opening import Opened, Opening
 from eos_sink.errors import OutcomeUnknownError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.task import writer
@@ -17,7 +18,7 @@ from tests.fakes.cluster import Coordinators
 from tests.fakes.kafka import LOG_TOPIC
 from tests.fakes.log import PartitionLog
 from tests.fakes.process import Killed, Moment, Process
-from tests.protocol.world import TOPIC, World
+from tests.protocol.world import PROGRAM, TOPIC, World
 
 if TYPE_CHECKING:
     from tests.protocol.spark import Session
@@ -210,6 +211,7 @@ class Scene:
         self.left.clear()
         self.pending.clear()
         self.heal()
+        self.world.cluster.coordinator.time_out(PROGRAM)
 
     def heal(self) -> None:
         """A user waits until the brokers answer."""
@@ -296,13 +298,18 @@ class Scene:
 
 @contextlib.contextmanager
 def time_of(world: World) -> Iterator[None]:
-    """Deadlines follow the clock of the cluster, and tasks open their producers when they begin to,
-    so that a story repeats."""
+    """Deadlines follow the clock of the cluster, and tasks and drivers open their producers when
+    they begin to, so that a story repeats."""
 
     def begin(opening: writer._Opening) -> None:
         begun = opening._begun = Future()
         opening._run(begun)
 
+    def open_log(opening: Opening, open_: Callable[[], Opened]) -> None:
+        opening._future, opening._open = Future(), open_
+        opening._run()
+
+    opens = mock.patch.object(Opening, "__init__", open_log)
     defaults = mock.patch.object(Deadline.__init__, "__defaults__", (world.cluster.clock,))
-    with defaults, mock.patch.object(writer._Opening, "begin", begin):
+    with defaults, opens, mock.patch.object(writer._Opening, "begin", begin):
         yield

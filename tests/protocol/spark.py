@@ -152,6 +152,9 @@ class Session:
             self._check_results(reports)
             with add_batch_remedy(Stage.COMMIT, batch, plan.token):
                 self._call(partial(driver.committer.commit, reports))
+            if batch.numbering.is_by_spark:
+                with contextlib.suppress(*FAILURES):
+                    self._call(driver.committer.prepare)
         except FAILURES:
             with contextlib.suppress(*FAILURES):
                 if stream:

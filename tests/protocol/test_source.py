@@ -224,6 +224,13 @@ class TestTheFirstStart:
         assert committed(reader.world) == {0: 1, 1: 1}
 
 
+def test_a_batch_that_ends_before_it_begins_stops(reader: Reader) -> None:
+    """Two runs that share a directory put one's end behind the other's."""
+    reader.run(2)
+    reader.files.ends[reader.number] = {0: 4, 1: 1}
+    assert "would repeat 1 rows: in[1] 2 and 1" in refuse(reader).message
+
+
 class TestANewCheckpoint:
     def test_at_the_position_it_goes_on(self, reader: Reader) -> None:
         reader.run(3)

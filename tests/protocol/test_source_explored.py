@@ -68,21 +68,19 @@ def test_a_user_who_obeys_has_each_row_once() -> None:
         assert story.violations == [], (seed, story.plot)
 
 
-# --- Plots that have lost or doubled rows, or come to no end.
-
-
-def test_a_run_that_writes_into_the_directory_of_the_next_one_moves_nothing_back() -> None:
-    story = play(SourcePlot((Strike(Fault.LEAVE_RUN, 187, 200), Strike(Fault.DELETE, 251))))
-    assert story.violations == []
-    assert story.met["OperatorNeededError"] == 1
-
-
 def test_a_copy_that_is_too_old_is_put_back_once_and_the_lost_rows_given_up() -> None:
-    faults = (Fault.COPY, 99), (Fault.KILL_RUN, 188), (Fault.DELETE, 188), (Fault.TIME_OUT, 189)
-    strikes = tuple(Strike(*each) for each in faults)
-    story = play(SourcePlot(strikes, keeps=True, resets=True, retries=True))
-    assert story.violations == []
-    assert story.world.accepted != set()
+    stories = []
+    for at in range(150, 240, 3):
+        faults = (
+            (Fault.COPY, 99),
+            (Fault.KILL_RUN, at),
+            (Fault.DELETE, at),
+            (Fault.TIME_OUT, at + 1),
+        )
+        strikes = tuple(Strike(*each) for each in faults)
+        stories.append(play(SourcePlot(strikes, keeps=True, resets=True, retries=True)))
+    assert [each.violations for each in stories if each.violations] == []
+    assert any(each.world.accepted for each in stories)
 
 
 # --- Defects that the explorer has to find: each is brought back, with plots that may show it.

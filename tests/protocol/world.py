@@ -21,6 +21,8 @@ Batch = list[list[bytes]]
 
 TOPIC = "out"
 FOREIGN = b"of another program"
+PROGRAM = "program-"
+"""What its transactional ids begin with."""
 MANY = 40
 """More records than a query of the tests has in a partition."""
 ONGOING = TransactionStatus.ONGOING
@@ -117,7 +119,7 @@ class World:
     def write_foreign(self, name: str, rows: int = 1) -> Transaction:
         """Another program writes to each partition, in a transaction that is still open."""
         coordinator = self.cluster.coordinator
-        program = f"program-{len(coordinator.history)}"
+        program = f"{PROGRAM}{len(coordinator.history)}"
         txn = coordinator.open(program, coordinator.init(program, 30_000))
         for log_ in self.cluster.topics[name].partitions * rows:
             log_.append(txn, None, FOREIGN, (), self.cluster.clock.ms)
