@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import random
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.resolve import Choice
 from eos_sink.ops.source_position import Use, read_source, use
 from eos_sink.options import parse_batch_options, parse_options
-from eos_sink.protocol.operator_errors import ACCEPT
+from eos_sink.protocol.operator_errors import ACCEPT, LOST
 from eos_sink.protocol.source_errors import USE_RECORD
 from tests.fakes.kafka import FakeKafka
 from tests.ops.operator import Operator
@@ -31,6 +32,7 @@ MOST_RUNS = 25
 ELSEWHERE = "elsewhere"
 ROWS = 12
 OTHERS = (*FAULTS, Fault.FOREIGN, Fault.NO_COORDINATOR, Fault.NO_GROUP_COORDINATOR)
+_WITH_TOPIC = re.compile(r"Start the query once with topic=([^,]+),")
 SPARK_ERRORS = (AnotherRun, Incomplete)
 
 
@@ -101,6 +103,7 @@ class SourceStory:
         self._copies: list[Checkpoint] = []
         self._tried: set[tuple[str | None, int]] = set()
         self._damaged: Checkpoint | None = None
+        self._decided, self._worked = 0, (dict(self._given), False)
         self._refusals = 0
         self._retried = False
         with time_of(self.world):
@@ -166,6 +169,10 @@ class SourceStory:
     def _begin(self) -> None:
         """What is changed while the query does not run."""
         pending, self.scene.pending = self.scene.pending, []
+        decided = len(self.world.judge.decisions())
+        if decided > self._decided:
+            self._worked = dict(self._given), self._foreach
+        self._decided = decided
         for fault in pending:
             # Two runs in one directory, one of which an old copy deceives, are a known limit.
             if fault is Fault.PUT_BACK and self._copies and not self.scene.zombies:
@@ -212,6 +219,17 @@ class SourceStory:
             self._refusals += 1
             if self._refusals > 1:
                 self._delete()
+        elif "as it was started last" in remedy:
+            given, self._foreach = self._worked
+            self._given = dict(given)
+            self._parse()
+        elif once := _WITH_TOPIC.search(remedy):
+            self._given["topic"] = once[1]
+            self._parse()
+        elif LOST in remedy and "created again" in str(error):
+            # Readers of the former topic may have had them.
+            self.world.accepted.update(self.world.read_before)
+            Operator(self.world).chooses(Choice.LOST)
         elif "delete the group" in remedy:
             self.world.cluster.groups.committed.pop(GROUP, None)
         elif USE_RECORD in remedy:

@@ -109,10 +109,10 @@ class World:
         return [*self.read_before, *(e.value or b"" for e in there)]
 
     def make_again(self, name: str) -> None:
-        """Readers have read all of a topic; it is deleted and made again, and another program
-        writes to it."""
+        """Readers have read all that is committed in a topic; it is deleted and made again, and
+        another program writes to it."""
         former = self.cluster.topics.pop(name)
-        self.read_before += [entry.value or b"" for entry in former.committed()]
+        self.read_before += [entry.value or b"" for entry in former.settled()]
         self.cluster.create_topic(name, len(former.partitions))
         self.cluster.coordinator.end(self.write_foreign(name, MANY), commit=True)
 
