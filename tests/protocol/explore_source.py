@@ -31,6 +31,7 @@ from tests.protocol.world import TOPIC, given_options, log
 MOST_RUNS = 25
 ELSEWHERE = "elsewhere"
 ROWS = 12
+CHANGES = (Fault.OTHER_TOPIC,)
 OTHERS = (*FAULTS, Fault.FOREIGN, Fault.NO_COORDINATOR, Fault.NO_GROUP_COORDINATOR)
 _WITH_TOPIC = re.compile(r"Start the query once with topic=([^,]+),")
 SPARK_ERRORS = (AnotherRun, Incomplete)
@@ -62,7 +63,7 @@ class SourcePlot:
         chance = random.Random(seed)
         at, strikes = chance.randrange(250), []
         for _ in range(chance.randrange(1, 6)):
-            faults: Sequence[Fault] = chance.choice((tuple(OF_SOURCE), OTHERS))
+            faults: Sequence[Fault] = chance.choice((tuple(OF_SOURCE), OTHERS, OTHERS, CHANGES))
             strikes.append(Strike(chance.choice(faults), at, chance.choice((-1, 20, 200))))
             at += chance.randrange(chance.choice((2, 12, 100)))
         keeps, resets, retries = (chance.random() < 0.5 for _ in range(3))
@@ -230,6 +231,8 @@ class SourceStory:
             # Readers of the former topic may have had them.
             self.world.accepted.update(self.world.read_before)
             Operator(self.world).chooses(Choice.LOST)
+        elif "In doubt:" in remedy:
+            self._end_doubts()
         elif "delete the group" in remedy:
             self.world.cluster.groups.committed.pop(GROUP, None)
         elif USE_RECORD in remedy:
@@ -280,6 +283,16 @@ class SourceStory:
         state = read_source(kafka, names, GROUP, Deadline(30))
         use(kafka, names, state, chosen, Deadline(30))
 
+    def _end_doubts(self) -> None:
+        """Say of each partition whether readers have had its rows."""
+        evidence, known = Operator(self.world).looks(), position(self.world)
+        start, end = ({p: at for (_, p), at in each.items()} for each in (known.start, known.end))
+        parts, seen = self.world.read(start, end), set(self.world.visible())
+        for each in evidence.in_doubt:
+            partition = each.entry.partition
+            had = set(parts[partition]) <= seen
+            Operator(self.world).chooses(Choice.VISIBLE if had else Choice.LOST, partition)
+
     def _set_group(self) -> None:
         """To the first rows that are not in the topic."""
         seen = set(self.world.visible())
@@ -302,6 +315,9 @@ class SourceStory:
         if not accepted:
             self.world.judge.at_the_end()
         self.violations += self.world.judge.violations
+        split = [each.batch for each in self.world.judge.decisions() if len(each.topics) > 1]
+        if split:
+            self.violations.append(f"in two topics: {split}")
         # What was decided without the option stops a new checkpoint until the position is known.
         first = next(each for each in log(self.world) if each.source or each.decision)
         if first.decision and first.source:

@@ -67,4 +67,5 @@ class StreamStory:
         story = Story(world, self.plot.strikes, self.plot.same_jvm).play()
         self.met.update(type(each).__name__ for each in story.errors)
         self.violations += story.verdict
+        self.gates = story.gates
         return self

@@ -12,6 +12,8 @@ from eos_sink.driver.source_reader import SourceReader
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import BatchId, LogRecord, SourcePosition
 from eos_sink.protocol.source_rules import SourceBatch
+from eos_sink.protocol.values import Transaction, Visibility
+from tests.fakes.log import PartitionLog
 from tests.fakes.process import Moment
 from tests.protocol.explore_source import SourcePlot, SourceStory
 from tests.protocol.scene import Fault, Gate, Strike
@@ -136,9 +138,28 @@ def leave_the_group(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
     return iter([SourcePlot()])
 
 
+def write_a_replay_to_the_topic_of_now(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
+    monkeypatch.setattr("eos_sink.protocol.rules._check_route", lambda *_: None)
+    return at_gates(Fault.TIME_OUT, Fault.OTHER_TOPIC, step=1)
+
+
+def know_a_witness_by_its_place(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
+    monkeypatch.setattr("eos_sink.driver.settle.ask_topic_ids", lambda _, known, __: tuple(known))
+
+    def look(log: PartitionLog, offset: int, _: Transaction) -> Visibility | None:
+        entry = next(iter(log.all_from(offset)[:1]), None)
+        return visibility(log, offset, entry.txn.identity) if entry else Visibility.UNREADABLE
+
+    visibility = PartitionLog.visibility
+    monkeypatch.setattr(PartitionLog, "visibility", look)
+    return at_gates(Fault.TOPIC_AGAIN, step=1)
+
+
 @pytest.mark.parametrize(
     "without",
     [
+        write_a_replay_to_the_topic_of_now,
+        know_a_witness_by_its_place,
         take_any_start_of_a_new_stream,
         take_the_start_from_the_log,
         keep_the_end_of_a_lost_decision,

@@ -125,6 +125,8 @@ class User:
             self.scene.parts = error.data["decided_partitions"]
         elif error.data.get("kind") == "message rejected":
             self.scene.reject(True)
+        elif "once with topic=" in error.remedy:
+            self.scene.reject("eos.dead.letter.topic: none" not in error.remedy)
         elif isinstance(error, ConfigurationError):
             # The second frame gets an eos.id of its own.
             self.scene.second_frame = False
