@@ -42,9 +42,7 @@ class Action(Enum):
     """Do not run it again before it is known which rows are visible, which the remedy says how to
     find out; then write only those that are not."""
     RESOLVE = "resolve"
-    """Run the command in the remedy, choose, then run the query or the write again. If
-    `data["former"]` names an earlier write, write its lost rows again too, if they are not
-    visible by then."""
+    """Do what the remedy says, choose, then run the query or the write again."""
 
 
 class EosSinkError(Exception):

@@ -67,6 +67,12 @@ OPTIONS = (
         "not written again.",
     ),
     Option(
+        "eos.write.id",
+        None,
+        "For `df.write` without `txnVersion`: the number that an error of a write has named, to "
+        "run that write again.",
+    ),
+    Option(
         "kafka.*",
         None,
         "Any other Kafka producer or security setting, by its Java or librdkafka name.",
@@ -191,7 +197,7 @@ _CLIENTS_RECORD_BYTES = 1_000_000
 _PRINTABLE = re.compile(r"[ -~]+")
 # Kafka's largest int, as for its own settings.
 _MOST_NUMBER = 2**31 - 1
-_APP, _VERSION = "txnappid", "txnversion"
+_APP, _VERSION, _WRITE = "txnappid", "txnversion", "eos.write.id"
 _MOST = 2**63 - 1
 
 
@@ -239,9 +245,10 @@ def parse_options(given: Mapping[str, str]) -> SinkOptions:
         ConfigurationError: an option is missing, unknown, refused or has an invalid value.
     """
     options = _lowered(given)
-    if _APP in options or _VERSION in options:
+    if options.keys() & {_APP, _VERSION, _WRITE}:
         raise _wrong(
-            "Options txnAppId and txnVersion are for df.write; Spark numbers a stream's batches.",
+            "Options txnAppId, txnVersion and eos.write.id are for df.write; Spark numbers a "
+            "stream's batches.",
             "Remove them.",
         )
     named = _given(options, "eos.id"), options.get("checkpointlocation"), options.get("queryname")
@@ -252,7 +259,7 @@ def parse_batch_options(given: Mapping[str, str]) -> BatchOptions:
     """Parse the options of a batch write, as `parse_options` does."""
     options = _lowered(given)
     version = _version(options)
-    explicit, app = _given(options, "eos.id"), version.app if version else None
+    explicit, app = _given(options, "eos.id"), (version.app if version else None) or None
     query = batch_identity(explicit, app, _given(options, "topic"))
     return BatchOptions(_sink_options(options, query, Origin(explicit, batch=True)), version)
 
@@ -280,17 +287,23 @@ def _given(options: Mapping[str, str], name: str) -> str | None:
 
 
 def _version(options: Mapping[str, str]) -> Version | None:
-    app, number = _given(options, _APP), _given(options, _VERSION)
+    app, number, own = (_given(options, name) for name in (_APP, _VERSION, _WRITE))
     if app is None and number is None:
-        return None
+        return None if own is None else Version("", _whole(own, "eos.write.id"))
+    if own is not None:
+        raise _wrong("Options eos.write.id and txnVersion both number the write.", "Set only one.")
     if app is None or number is None:
         here, missing = ("txnAppId", "txnVersion") if app else ("txnVersion", "txnAppId")
         raise _wrong(f"Option {here} is set without {missing}.", f"Set {missing} too, or neither.")
+    return Version(app, _whole(number, "txnVersion"))
+
+
+def _whole(number: str, name: str) -> int:
     if not re.fullmatch("[0-9]+", number) or int(number) > _MOST:
         raise _wrong(
-            f"Option txnVersion is {number!r}, not a whole number from 0 to {_MOST}.", "Correct it."
+            f"Option {name} is {number!r}, not a whole number from 0 to {_MOST}.", "Correct it."
         )
-    return Version(app, int(number))
+    return int(number)
 
 
 def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> SinkOptions:

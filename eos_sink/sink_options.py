@@ -95,7 +95,8 @@ class SinkOptions:
 
 @dataclass(frozen=True)
 class Version:
-    """A user's number for a batch write: `txnAppId` and `txnVersion`, as in Delta Lake."""
+    """A user's number for a batch write: `txnAppId` and `txnVersion`, as in Delta Lake; or, without
+    an application, `eos.write.id`."""
 
     app: str
     number: int

@@ -48,7 +48,8 @@ def test_a_flag_is_true_or_false(value: str) -> None:
     assert parse_options({**ENOUGH, "eos.metrics.log": "True"}).metrics_log
 
 
-ONE_BY_ONE = [o.name for o in OPTIONS if o.name != "kafka.*" and not o.name.startswith("txn")]
+OF_WRITES = ["txnAppId", "txnVersion", "eos.write.id"]
+ONE_BY_ONE = [o.name for o in OPTIONS if o.name not in ("kafka.*", *OF_WRITES)]
 
 
 @given(st.sampled_from(ONE_BY_ONE), st.randoms())
@@ -225,7 +226,16 @@ def test_an_application_and_its_version_are_given_together(given: str, missing: 
         parse_batch_options({**BATCH, given: "1"})
 
 
-@pytest.mark.parametrize("name", ["txnAppId", "txnVersion"])
+def test_a_write_id_is_a_whole_number_and_no_part_of_the_identity() -> None:
+    options = parse_batch_options({**BATCH, "eos.write.id": "12"})
+    assert options.version == Version("", 12)
+    assert options.sink == parse_batch_options(BATCH).sink
+    for wrong in ({"eos.write.id": "x"}, {"eos.write.id": "1", "txnAppId": "a", "txnVersion": "1"}):
+        with pytest.raises(ConfigurationError, match=r"eos\.write\.id"):
+            parse_batch_options({**BATCH, **wrong})
+
+
+@pytest.mark.parametrize("name", OF_WRITES)
 def test_a_stream_takes_no_version(name: str) -> None:
     assert "df.write" in refused({**ENOUGH, name: "1"})
 

@@ -27,7 +27,7 @@ from eos_sink.ops.alerts import options_for
 from eos_sink.ops.documents import batch_document, decision_document, evidence_document
 from eos_sink.ops.explain import Explanation, Fate, Known, TaskFate, explain_batch, find_batch
 from eos_sink.ops.history import read_histories
-from eos_sink.protocol.model import Numbering, SourcePosition
+from eos_sink.protocol.model import SourcePosition
 from eos_sink.protocol.outcome import Outcome
 from eos_sink.protocol.source_errors import as_json
 from eos_sink.shell import sink_command
@@ -207,8 +207,13 @@ def _list_notes(names: QueryNames, batch: Explanation, reach: str) -> Iterator[s
             "The log has every record from the batch before to the batch after it: it had no rows, "
             "so nothing had to be decided."
         )
-    elif batch.batch.numbering is Numbering.ONCE and not batch.decision:
-        yield _explain_single(batch)
+    elif batch.known is Known.FORGOTTEN:
+        yield "Its number is below all those that the log keeps. Look for its rows in the topic."
+    elif batch.known is Known.NOT_DECIDED and batch.batch.numbering.is_of_write:
+        yield (
+            "Its number is not among those that were written: nothing of it is visible, unless an "
+            "operator has dropped its decision."
+        )
     elif batch.known is Known.NOT_DECIDED:
         latest = batch.latest.batch if batch.latest else None
         yield (
@@ -225,25 +230,6 @@ def _list_notes(names: QueryNames, batch: Explanation, reach: str) -> Iterator[s
         yield f"See also: {command}"
 
 
-def _explain_single(batch: Explanation) -> str:
-    """Say what follows for a write without a number that the log does not have."""
-    record = f"record {batch.batch.batch} of the query"
-    if batch.known is Known.NOT_DECIDED:
-        return (
-            f"The log has another {record}, and each number has one record: nothing of this write "
-            "is or becomes visible. Run it again."
-        )
-    if batch.known is Known.NOT_YET:
-        return (
-            f"The log has no {record} yet: a transaction of the write may still be open. Run a "
-            "write without rows under the same identity (frame.limit(0)), then look again."
-        )
-    return (
-        f"Compaction has removed {record}, so the log does not tell. Look for its rows in the "
-        "topic: if it was decided, it was finished before the next write began."
-    )
-
-
 def _explain_gone(batch: Explanation) -> str:
     latest = batch.latest.batch if batch.latest else None
     if batch.accepted:
@@ -257,11 +243,8 @@ def _explain_gone(batch: Explanation) -> str:
             "later, and a batch is planned only after the one before it is settled: its rows are "
             "visible."
         )
-    if batch.batch.numbering is Numbering.VERSION:
-        return (
-            f"Version {latest} is decided, so this one was committed before it or was never "
-            "written; in that case it is skipped if it comes now."
-        )
+    if batch.batch.numbering.is_of_write:
+        return "It is among the numbers that were written: its rows are visible."
     return (
         f"Batch {latest} of the same stream is decided, and a batch is planned only after the one "
         "before it is settled: all rows of this one are visible once, or it had none. An "

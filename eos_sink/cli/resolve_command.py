@@ -142,11 +142,6 @@ def make_report(
             "To continue: --visible if what is in doubt is or was there, --lost if it never was, "
             "--accept or --forget for the whole batch."
         )
-    elif evidence.unrepeated:
-        notes.append(
-            "Nothing repeats a write without a number. To continue: --accept, and write what it "
-            "has lost again."
-        )
     elif evidence.lost:
         notes.append(
             "A part is lost: a replay writes it again. If the query stops because its partitions "
@@ -172,7 +167,6 @@ def make_report(
         ok=written is not None
         or not (
             evidence.in_doubt
-            or evidence.unrepeated
             or evidence.committed
             or evidence.untraced
             or any(each.outcome is Outcome.UNKNOWN for each in evidence.transactions)

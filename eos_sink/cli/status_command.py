@@ -163,5 +163,5 @@ def name_batch(batch: BatchId | None) -> str:
     if batch is None:
         return "-"
     if batch.numbering is Numbering.ONCE:
-        return f"write {batch.stream.removeprefix(Numbering.ONCE.value)[:8]}"
+        return str(batch)
     return f"version {batch.batch}" if batch.numbering is Numbering.VERSION else str(batch.batch)

@@ -33,6 +33,7 @@ from eos_sink.protocol.model import (
     SourcePosition,
 )
 from eos_sink.protocol.values import Offsets, Place, Position, ProducerIdentity
+from eos_sink.protocol.written import WrittenNumbers
 
 FORMAT = 4
 _CLAIMS = "claims"
@@ -74,6 +75,11 @@ def encode(record: LogRecord) -> bytes:
         document["decision"] = _encode_decision(record.decision)
     if record.source is not None:
         document["source"] = _encode_source(record.source)
+    if record.written.ranges:
+        document["written"] = [
+            record.written.forgotten_below,
+            *(sorted({*each}) for each in record.written.ranges),
+        ]
     return json.dumps(document, separators=(",", ":")).encode()
 
 
@@ -97,6 +103,7 @@ def decode(value: bytes, where: str) -> LogRecord:
             given_up=_number(document.get("given_up", 0)),
             source=_decode_source(document["source"]) if "source" in document else None,
             producer=_decode_producer(document["producer"]) if "producer" in document else None,
+            written=_decode_written(*document.get("written", [0])),
         )
     # Another program may have written anything, such as a thousand brackets.
     except (
@@ -291,6 +298,15 @@ def _decode_streams(batches: Any, totals: Any) -> tuple[OtherStream, ...]:
             batches, totals, strict=True
         )
     )
+
+
+def _decode_written(below: Any, *ranges: Any) -> WrittenNumbers:
+    """A range of one number is written as that alone."""
+    every = [(_number(each[0]), _number(each[-1])) for each in ranges]
+    bounds = [bound for low, high in every for bound in (low, high)]
+    if bounds != sorted(bounds):
+        raise ValueError("ranges are not in order")
+    return WrittenNumbers(tuple(every), _number(below))
 
 
 def _encode_source(source: SourcePosition) -> dict[str, Any]:

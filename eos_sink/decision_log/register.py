@@ -288,7 +288,7 @@ class DecisionRegister:
                     self._abandon()
                     if names_partitions(error):
                         # Opening has waited until the deadline.
-                        raise (error if self._maybe_written else undecided(error)) from None
+                        raise
                     if self._maybe_written and isinstance(error, Exception):
                         written = self._find_own(token, writer, error, deadline)
                         if written is not None:
@@ -300,11 +300,10 @@ class DecisionRegister:
                 self._let_go()
                 tried = True
                 if deadline.passed:
-                    late = _unknown(
+                    raise _unknown(
                         f"The decision log did not answer within {deadline.seconds:.0f} s: "
                         f"{_text(error)}"
-                    )
-                    raise (late if self._maybe_written else undecided(late)) from error
+                    ) from error
 
     def close(self) -> None:
         """Close all clients; an open transaction stays open."""
@@ -508,12 +507,6 @@ class DecisionRegister:
 def _read(found: tuple[Position, bytes]) -> Entry:
     position, value = found
     return Entry(decode(value, str(position)), position)
-
-
-def undecided(error: OutcomeUnknownError) -> OutcomeUnknownError:
-    """The same error, of a step before EndTxn: nothing is decided, nor will be."""
-    error.data["decided"] = False
-    return error
 
 
 def _text(error: BaseException) -> str:

@@ -9,23 +9,19 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eos_sink.decision_log import DecisionRegister
-from eos_sink.decision_log.register import check_current, undecided
+from eos_sink.decision_log.register import check_current
 from eos_sink.driver.batch_metrics import BatchMetrics, log_superseded
 from eos_sink.driver.settle import Settlement, settle
 from eos_sink.errors import (
     CommitFailedError,
-    EosSinkError,
-    OutcomeUnknownError,
     SupersededError,
     UnfinishedError,
 )
-from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.metrics import events
@@ -117,8 +113,8 @@ class Committer:
         if any(report.skipped for report in reports):
             total = RowDigest.total(report.digest for report in reports)
             _LOGGER.warning(
-                "Query %s: %s is skipped, since a higher version is decided; its %s rows are not "
-                "written.",
+                "Query %s: %s is skipped, since it was written before; its %s rows are not written "
+                "again.",
                 self._names.query,
                 reports[0].batch,
                 total.rows,
@@ -129,10 +125,7 @@ class Committer:
             # Without rows there is a decision only if it moves the source's offsets.
             rows = self._unpack(reports)
             decision = decide(reports, _topics(rows), self._options.route)
-            try:
-                record = self._register.expect(reports[0].token, deadline).record
-            except OutcomeUnknownError as error:
-                raise undecided(error) from error
+            record = self._register.expect(reports[0].token, deadline).record
             if is_already_visible(self._names, self._log, record, decision):
                 self._abort_replay(reports, record, deadline)
             else:
@@ -171,7 +164,6 @@ class Committer:
         settle_without_id(self._kafka, self._names, self._register, deadline, token)
         entry = self._register.open(deadline, token)
         decision = entry.decision
-        self._warn_of_decided(decision, reports)
         found = Settlement()
         if decision is not None:
             found = settle(self._kafka, self._names, entry.record, deadline, just_decided=False)
@@ -259,16 +251,10 @@ class Committer:
             source=source,
         )
         clock.end(Step.DECIDE)
-        with _decided(self._names, decision.batch):
-            found = settle(self._kafka, self._names, entry.record, deadline, just_decided=True)
+        found = settle(self._kafka, self._names, entry.record, deadline, just_decided=True)
         clock.end(Step.SETTLE)
         if found.doubtful:
             raise operator_errors.in_doubt(self._names, self._log, decision, found.doubtful)
-        if found.lost and decision.batch.numbering is Numbering.ONCE:
-            # Nothing replays it.
-            from eos_sink.driver.lost_write import give_up
-
-            raise give_up(self._register, token, entry, decision, found.lost)
         if found.lost:
             raise UnfinishedError(
                 f"Query {self._names.query}: {decision.batch} is decided, but its partitions "
@@ -310,17 +296,6 @@ class Committer:
                 counts.total(),
                 ", ".join(f"{error} {number}" for error, number in sorted(counts.items())),
                 self._options.dead_letter_topic,
-            )
-
-    def _warn_of_decided(self, decision: Decision | None, reports: Sequence[TaskReport]) -> None:
-        """The process of `commit()` may have died after the decision, without an error of ours."""
-        batch = decision and decision.batch
-        if batch and batch.numbering is Numbering.ONCE and batch in [r.batch for r in reports]:
-            _LOGGER.warning(
-                "Query %s: %s was decided before its job failed: do not run it again. If it has "
-                "lost rows since, the next write says so.",
-                self._names.query,
-                batch,
             )
 
     def _leave_open(self, refused: CommitFailedError) -> None:
@@ -470,25 +445,6 @@ class Committer:
 
         unpacked = (unpack(packed, topic) for packed, topic in by_topic if packed)
         return [rows for rows in unpacked if len(rows)]
-
-
-@contextmanager
-def _decided(names: QueryNames, batch: BatchId) -> Iterator[None]:
-    """A write without a number must not be run again after its decision, on any error. Any
-    other one may."""
-    try:
-        yield
-    except UnfinishedError:
-        raise
-    except EosSinkError as error:
-        if batch.numbering is not Numbering.ONCE:
-            raise
-        raise UnfinishedError(
-            f"Query {names.query}: {batch} is decided, but it is not known whether all of it is "
-            f"visible: {error.message}",
-            remedy=error.remedy,
-            data={**error.data, "batch": batch.batch, "stream": batch.stream},
-        ) from error
 
 
 def _topics_of_rows(decision: Decision, reports: Iterable[TaskReport]) -> set[str]:

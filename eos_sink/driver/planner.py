@@ -7,7 +7,6 @@ plan reads the log to its end.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -48,7 +47,6 @@ from eos_sink.metrics.stats import Stats
 from eos_sink.protocol.model import (
     Decision,
     Entry,
-    Numbering,
     Plan,
     PlanToken,
     Run,
@@ -120,8 +118,7 @@ class Planner:
             ConfigurationError, ClusterError: a problem that can be found before writing.
             SupersededError: a newer run of the query has taken over; names it.
             UnfinishedError: the decided batch could not be finished in time.
-            OperatorNeededError: the log has lost what was decided; or an earlier write that
-                nothing repeats has lost rows.
+            OperatorNeededError: the log has lost what was decided.
         """
         deadline = Deadline(self._options.step_timeout)
         with log_superseded(self._names):
@@ -149,7 +146,6 @@ class Planner:
                     self._source.check_query(query)
                 entry, found = self._check_source(self._source, entry, found, deadline)
             self._planned = entry
-            self._check_former_write(entry, found, deadline)
             token = replace(
                 self._session.token(entry), unchecked=self._unchecked, unnamed=self._unnamed
             )
@@ -163,6 +159,7 @@ class Planner:
                 self._read_rules(entry, deadline),
                 entry.record.given_up,
                 self._read_back(token, entry.decision, found, deadline),
+                entry.record.written,
             )
 
     def refuse_tasks(self, given_up: Entry) -> None:
@@ -428,20 +425,6 @@ class Planner:
             found = settle(self._kafka, self._names, entry.record, deadline, just_decided=False)
             self._settled = (entry.decision, found)
         return self._settled[1]
-
-    def _check_former_write(self, entry: Entry, found: Settlement, deadline: Deadline) -> None:
-        """What is written next is never a replay of a write without a number."""
-        decision = entry.decision
-        if not found.lost or decision is None or decision.batch.numbering is not Numbering.ONCE:
-            return
-        from eos_sink.protocol.lost_writes import former_write
-
-        decided = None
-        with contextlib.suppress(EosSinkError):
-            kept = (each.record for each in self._register.records(deadline))
-            decided = next((each for each in kept if decision.repeats(each.decision)), None)
-        names, log = self._names, self._options.log_topic
-        raise former_write(names, log, decision, found.lost, decided)
 
     def _check_source(
         self, source: SourceReader, entry: Entry, found: Settlement, deadline: Deadline

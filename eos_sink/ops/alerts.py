@@ -8,8 +8,7 @@ from enum import Enum
 
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.ops.status import Driver, QueryStatus, QueryTransaction, Snapshot
-from eos_sink.protocol.lost_writes import ACKNOWLEDGE
-from eos_sink.protocol.model import Numbering
+from eos_sink.protocol.operator_errors import run_again
 from eos_sink.protocol.outcome import Outcome
 from eos_sink.shell import quote, sink_command
 
@@ -156,14 +155,14 @@ def _check_decision(status: QueryStatus, now_ms: int, options: str) -> Iterator[
             "Start the query, which commits them first; or commit each now: "
             + sink_command("transactions", "commit", first, options=options),
         )
-    elif outcome is Outcome.LOST and stalled:
+    elif outcome is Outcome.LOST and stalled and status.batch is not None:
         partitions = status.partitions_that_are(Outcome.LOST)
         yield Alert(
             AlertKind.LOST,
             query,
             f"of {status.batch}, partitions {partitions} were aborted after the decision (by their "
             "timeout or a late attempt): their rows are not visible.",
-            _repair(status, options),
+            f"{run_again(status.batch)} Only these partitions are written.",
         )
     elif outcome is Outcome.UNKNOWN and stalled:
         partitions = status.partitions_that_are(Outcome.UNKNOWN)
@@ -176,25 +175,6 @@ def _check_decision(status: QueryStatus, now_ms: int, options: str) -> Iterator[
             "producer's open transaction is before the rows: "
             + sink_command("resolve", status.names.query, options=options),
         )
-
-
-def _repair(status: QueryStatus, options: str) -> str:
-    """Say how the lost rows of the latest decision come into Kafka."""
-    batch = status.batch
-    numbering = batch.numbering if batch else Numbering.STREAM
-    if batch is not None and numbering is Numbering.ONCE:
-        words = [*ACKNOWLEDGE.split(), "--stream", batch.stream]
-        command = sink_command("resolve", status.names.query, *words, options=options)
-        return (
-            "Nothing repeats it, and it stops the next write: write these rows again, and "
-            f"acknowledge that: {command}"
-        )
-    if numbering is Numbering.VERSION:
-        return "Write that version again, with the same rows: only these partitions are written."
-    return (
-        "Start the query with its checkpoint: Spark replays the batch, and only these partitions "
-        "are written again."
-    )
 
 
 def _spark_commit_log(status: QueryStatus) -> str:

@@ -17,7 +17,7 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.history import History, Written
-from eos_sink.protocol.model import BatchId, Decision, Numbering, Prepared, SourcePosition
+from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, SourcePosition
 from eos_sink.protocol.outcome import Evidence, Outcome, evidence_in_log, outcome
 from eos_sink.protocol.values import TransactionState, TransactionStatus
 
@@ -40,10 +40,8 @@ class Known(Enum):
     GONE = "its record is gone, and a later batch is decided"
     NOTHING = "nothing was decided between its neighbours"
     NOT_DECIDED = "not decided"
-    NOT_YET = "not decided so far"
-    """A write without a number; its transaction may still be open."""
-    UNKNOWN = "not known: its record, if it had one, is gone"
-    """A write without a number."""
+    FORGOTTEN = "not known: its record, if it had one, is gone"
+    """A write whose number is below all those that the log keeps."""
     NO_STREAM = "no batch of the stream is known"
 
 
@@ -147,12 +145,12 @@ def find_batch(history: History, number: int, stream: str | None = None) -> Expl
     mine = [w for w in deciding if w.decision and w.decision.batch.stream == stream]
     every = [b for w in history.records for b in w.record.decided if b.stream == stream]
     batch, latest = BatchId(stream, number), every[-1] if every else None
-    if batch.numbering is Numbering.ONCE and not mine:
-        return Explanation(_find_record(history, number), batch)
+    if mine and latest is not None:
+        return _describe_decided(history, mine, latest)
+    if batch.numbering.is_of_write and history.latest is not None:
+        return Explanation(_find_number(history.latest.record, number), batch, latest=latest)
     if latest is None:
         return Explanation(Known.NO_STREAM, batch)
-    if mine:
-        return _describe_decided(history, mine, latest)
     if latest.batch < number:
         return Explanation(Known.NOT_DECIDED, batch, latest=latest)
     kept = history.latest.record.other_stream(stream) if history.latest else None
@@ -178,15 +176,13 @@ def _describe_decided(history: History, mine: list[Written], latest: BatchId) ->
     }
     behind = [w for w in history.records if w.position.offset > written.position.offset]
     later = [w for w in behind if w.decision is not None and w.decision.batch != decision.batch]
-    # After `eos-sink resolve --forget` a later batch proves nothing. Neither does one after a
-    # single batch write: 0.1.0 went on after a write that came to nothing.
+    # After `eos-sink resolve --forget` a later batch proves nothing.
     dropped = any(w.decision is None for w in behind)
-    proves = not dropped and decision.batch.numbering is not Numbering.ONCE
     return Explanation(
         Known.DROPPED if is_dropped else Known.EARLIER if later else Known.LATEST,
         decision.batch,
         written=written,
-        later=later[0] if later and proves else None,
+        later=later[0] if later and not dropped else None,
         replaced=tuple(entry for key, entry in former.items() if key not in current),
         latest=latest,
         dropped=drop >= 0,
@@ -204,13 +200,10 @@ def _find_drop(history: History, batch: BatchId) -> int:
     return found
 
 
-def _find_record(history: History, number: int) -> Known:
-    """A write without a number has the number of the record that decides it, and each number has
-    exactly one record. So another record under its number proves that it was not decided."""
-    if history.latest is None or history.latest.record.seq < number:
-        return Known.NOT_YET
-    has_it = any(written.record.seq == number for written in history.records)
-    return Known.NOT_DECIDED if has_it else Known.UNKNOWN
+def _find_number(latest: LogRecord, number: int) -> Known:
+    if number in latest.written:
+        return Known.GONE
+    return Known.FORGOTTEN if latest.written.forgets(number) else Known.NOT_DECIDED
 
 
 def _is_certainly_empty(history: History, batch: BatchId) -> bool:

@@ -25,7 +25,6 @@ from eos_sink.ops import RefusedChoice
 from eos_sink.ops.operator_run import moved, read_log, take_over
 from eos_sink.protocol.model import (
     Decision,
-    Numbering,
     OtherStream,
     Override,
     Prepared,
@@ -145,13 +144,6 @@ class QueryEvidence:
         """Those that a replay of the batch writes again."""
         return [each for each in self.transactions if each.outcome is Outcome.LOST]
 
-    @property
-    def unrepeated(self) -> list[TransactionEvidence]:
-        """Those of a write without a number that are lost: it stops the next write."""
-        if self.decision is None or self.decision.batch.numbering is not Numbering.ONCE:
-            return []
-        return self.lost
-
 
 def gather_evidence(
     admin: Admin, names: QueryNames, most: int, deadline: Deadline
@@ -267,8 +259,6 @@ def _check_completion(evidence: QueryEvidence, decision: Decision) -> None:
     """Refuse what the log and Kafka's answers rule out. The next start reads the rows, and refuses
     too."""
     lost = frozenset(each.entry.partition for each in evidence.lost)
-    if decision.batch.numbering is Numbering.ONCE:
-        raise RefusedChoice("Nothing repeats a write without a number, so nothing completes it.")
     if not lost:
         raise RefusedChoice("No partition of the decision is lost: there is nothing to complete.")
     if evidence.in_doubt:
@@ -286,8 +276,7 @@ def _check_completion(evidence: QueryEvidence, decision: Decision) -> None:
 _REFUSALS = {
     Outcome.COMMITTED: "is committed and needs no choice",
     Outcome.OPEN: "is decided and open: the next start of the query commits it",
-    Outcome.LOST: "was aborted: a replay of the batch writes it again without a choice; a write "
-    "without a number is accepted instead, as nothing repeats it",
+    Outcome.LOST: "was aborted: a replay of the batch writes it again without a choice",
     Outcome.UNKNOWN: "has not been seen yet: an open transaction may hide its witness. Look again",
 }
 

@@ -12,6 +12,7 @@ from eos_sink.identity import DEFAULT_PREFIX, Origin, QueryNames
 from eos_sink.metrics.names import Step
 from eos_sink.metrics.stats import Stats
 from eos_sink.protocol.values import Offsets, Place, Position, ProducerIdentity, Transaction
+from eos_sink.protocol.written import WrittenNumbers
 
 # Only plans have them.
 if TYPE_CHECKING:
@@ -31,12 +32,17 @@ class Numbering(Enum):
     VERSION = "txn:"
     """The user, with the options `txnAppId` and `txnVersion`."""
     ONCE = "once:"
-    """No one: a single batch write, which is never repeated."""
+    """The sink, for a batch write without `txnVersion`; or the user, with `eos.write.id`."""
 
     @property
     def is_by_spark(self) -> bool:
         """True if Spark numbers the batches, from a query's checkpoint."""
         return self in (Numbering.STREAM, Numbering.FOREACH)
+
+    @property
+    def is_of_write(self) -> bool:
+        """True if a batch write has the number. They come in any order."""
+        return self in (Numbering.VERSION, Numbering.ONCE)
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ class BatchId:
 
     @staticmethod
     def numbered_by(numbering: Numbering, source: str, number: int) -> BatchId:
-        """`source`: Spark's query id, the `txnAppId`, or something unique for a single write."""
+        """`source`: Spark's query id, the `txnAppId`, or "" for a single write."""
         return BatchId(f"{numbering.value}{source}", number)
 
     @property
@@ -76,7 +82,7 @@ class BatchId:
         if numbering is Numbering.VERSION:
             return f"version {self.batch} of txnAppId {source!r}"
         if numbering is Numbering.ONCE:
-            return f"the batch write {source}"
+            return f"write {self.batch}"
         inside = " (foreachBatch)" if numbering is Numbering.FOREACH else ""
         return f"batch {self.batch} of stream {source}{inside}"
 
@@ -274,7 +280,7 @@ class OtherStream:
     """The last decided batch of a stream after which another stream has written.
 
     All of it is visible, or an operator has accepted it: no batch of another stream is decided
-    while partitions of the latest decision are lost (`rules.assign`). Single writes are not kept.
+    while partitions of the latest decision are lost (`rules.assign`). Batch writes are not kept.
 
     Attributes:
         total: None if the decision was dropped.
@@ -409,6 +415,7 @@ class LogRecord:
         settled: the decision was seen visible as a whole. Kafka forgets that, the log does not.
         given_up: how many plans were given up since the decision, as far as the log knows.
         source: how far the query has read its source, if it has ever had `eos.source.group.id`.
+        written: the numbers of the batch writes before the decision.
     """
 
     seq: int
@@ -422,6 +429,7 @@ class LogRecord:
     given_up: int = 0
     source: SourcePosition | None = field(default=None, hash=False)
     producer: ProducerIdentity | None = None
+    written: WrittenNumbers = field(default_factory=WrittenNumbers)
 
     def written_by(self, producer: ProducerIdentity) -> LogRecord:
         decision = self.decision and self.decision.written_by(producer)
@@ -442,10 +450,12 @@ class LogRecord:
         """True if another record has to say that the decision is settled. A stream's next batch
         proves it. Nothing does for a single write or a version, nor for a frame if the next one may
         be another query's."""
-        numbering = self.decision and self.decision.batch.numbering
+        if self.decision is None:
+            return False
+        numbering = self.decision.batch.numbering
         if numbering is Numbering.FOREACH:
             return bool(self.other_streams)
-        return numbering in (Numbering.VERSION, Numbering.ONCE)
+        return numbering.is_of_write
 
     def is_new_stream(self, batch: BatchId) -> bool:
         """True if a query writes with another checkpoint than all that have written before."""
@@ -475,9 +485,17 @@ class LogRecord:
         return tuple(
             each
             for each in every
-            # A single batch write is never repeated.
-            if each.batch.stream != now and each.batch.numbering is not Numbering.ONCE
+            if each.batch.stream != now and not each.batch.numbering.is_of_write
         )
+
+    def written_before(self, decision: Decision | None) -> WrittenNumbers:
+        """`written` before this decision. None: an operator drops the latest one, whose write may
+        come again."""
+        latest = self.decision
+        if decision is None or latest is None or decision.batch == latest.batch:
+            return self.written
+        is_of_write = latest.batch.numbering.is_of_write
+        return self.written.add(latest.batch.batch) if is_of_write else self.written
 
     def next(  # noqa: PLR0913
         self,
@@ -511,7 +529,17 @@ class LogRecord:
         undecided = decision is None and self.decision is None
         given_up = self.given_up + gives_up if repeats or undecided else 0
         return LogRecord(
-            self.seq + 1, decision, writer, others, run, prefix, stats, settled, given_up, source
+            self.seq + 1,
+            decision,
+            writer,
+            others,
+            run,
+            prefix,
+            stats,
+            settled,
+            given_up,
+            source,
+            self.written_before(decision),
         )
 
 
@@ -609,7 +637,7 @@ class Plan:
     The batch goes by `route`. `rules` has topics whose rules the driver
     knows, if the query has a dead letter topic. `given_up` is the latest record's. `visible` has
     the sorted hashes of the visible rows, eight bytes each, if a replay writes the others in
-    any partitions.
+    any partitions. `written` is the latest record's.
     """
 
     token: PlanToken
@@ -621,6 +649,14 @@ class Plan:
     rules: Mapping[str, TopicRules] = field(default_factory=dict)
     given_up: int = 0
     visible: bytes | None = field(default=None, repr=False)
+    written: WrittenNumbers = field(default_factory=WrittenNumbers, repr=False)
+
+    @property
+    def highest_number(self) -> int:
+        """The highest number of a batch write that is known; -1: none is."""
+        latest = self.decision and self.decision.batch
+        mine = latest.batch if latest and latest.numbering.is_of_write else -1
+        return max(self.written.highest, mine)
 
     def wrote(self, partition: int) -> bool:
         """True if the partition had a transaction in the decided batch."""

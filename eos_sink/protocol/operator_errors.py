@@ -19,14 +19,6 @@ VISIBLE, LOST, ACCEPT, FORGET = "--visible", "--lost", "--accept", "--forget"
 COMPLETE = "--complete"
 STREAM = "--stream"
 
-_REPLAY = "Start the query with the checkpoint of that stream, so that Spark replays the batch."
-_REPLAYS = {
-    Numbering.STREAM: _REPLAY,
-    Numbering.FOREACH: _REPLAY,
-    Numbering.VERSION: "Write that version again, with the same rows.",
-    Numbering.ONCE: "Nothing replays a write without txnAppId and txnVersion; look for its rows in "
-    "the topic.",
-}
 _INPUT = (
     "Restore the checkpoint and the input that the batch was made from (a checkpoint restored from "
     "an older copy reads a larger range; a non-deterministic query gives other rows at each run)."
@@ -38,7 +30,8 @@ _SAME_ROWS = {
     Numbering.VERSION: "Write the rows that this version had before, or new ones under a higher "
     "txnVersion, and each frame under a txnAppId of its own (a non-deterministic frame has other "
     "rows each time).",
-    Numbering.ONCE: _INPUT,
+    Numbering.ONCE: "Write the rows that this write had before, or new ones without eos.write.id "
+    "(a non-deterministic frame has other rows each time).",
 }
 _SETTINGS = (
     "spark.sql.shuffle.partitions (after a shuffle), the number of cores or local[N] and "
@@ -49,6 +42,17 @@ _SETTINGS = (
 _SHOWN_IDS = 5
 
 
+def run_again(batch: BatchId) -> str:
+    """How the rows of a decided batch are finished; a write that was not decided is written."""
+    if batch.numbering is Numbering.ONCE:
+        how = f'with .option("eos.write.id", "{batch.batch}")'
+    elif batch.numbering is Numbering.VERSION:
+        how = f"under txnVersion {batch.batch}"
+    else:
+        return "Start the query with that stream's checkpoint, so that Spark replays the batch."
+    return f"Run the write again {how} and the same rows: none is lost or written twice."
+
+
 def resolve_command(names: QueryNames, log: str, choice: str = "", stream: str = "") -> str:
     """The command that shows the evidence; with a choice, it carries the choice out.
 
@@ -57,11 +61,6 @@ def resolve_command(names: QueryNames, log: str, choice: str = "", stream: str =
     """
     words = [choice] if choice else []
     return _command(["resolve", names.query], names, log, stream, words)
-
-
-def explain_command(names: QueryNames, log: str, batch: BatchId) -> str:
-    """The command that shows whether a batch was decided, and what became of it."""
-    return _command(["explain", names.query, batch.batch], names, log, batch.stream)
 
 
 def offsets_command(names: QueryNames, log: str, choice: str = "") -> str:
@@ -104,26 +103,21 @@ def in_doubt(
         why = f"deleted and created again since: {', '.join(sorted(made_again))}"
     topics = {entry.witness.topic for entry in entries}
     letters = {each.partition for each in decision.dead_letters} & {*doubtful}
-    is_once = decision.batch.numbering is Numbering.ONCE
     remedy = ""
-    if topics <= {*made_again} and decision.route.topic and not letters and not is_once:
+    if topics <= {*made_again} and decision.route.topic and not letters:
         # All of their rows were in the topic that is gone.
         remedy = (
             "None of these rows is in the topic that is there now. To write them there: "
             f"{resolve_command(names, log, LOST)}, then start the query again."
         )
-    never = (
-        f"{ACCEPT} if they are lost or that is not known (nothing writes them again but you)"
-        if is_once
-        else f"{LOST} if they never were (the replay writes them again)"
-    )
     return _needed(
         f"Query {names.query}: {decision.batch} was decided, but for its partitions {partitions} "
         f"({rows} rows) neither the transaction coordinator nor the topic knows any more whether "
         f"they were committed: their records at {places} cannot be read ({why}).",
         remedy
         or f"In doubt: {resolve_command(names, log)} shows what is left; add {VISIBLE} if the rows "
-        f"are or were there (they are not written again) or {never}.",
+        f"are or were there (they are not written again) or {LOST} if they never were (the replay "
+        "writes them again).",
         decision.batch.batch,
         partitions,
         rows,
@@ -225,7 +219,7 @@ def unrepaired(
         f"Query {names.query}: Spark runs {batch}, but partitions {partitions} ({rows} rows) of "
         f"{decision.batch} were aborted after their decision and only a replay of that batch can "
         "write them again.",
-        f"{_REPLAYS[decision.batch.numbering]} To give these rows up on purpose: "
+        f"{run_again(decision.batch)} To give these rows up on purpose: "
         f"{resolve_command(names, log, ACCEPT)}",
         decision.batch.batch,
         partitions,
@@ -314,8 +308,8 @@ def not_completable(
 
 
 def _old_settings(decision: Decision) -> str:
-    is_version = decision.batch.numbering is Numbering.VERSION
-    again = "Write that version again" if is_version else "Start the query"
+    is_of_write = decision.batch.numbering.is_of_write
+    again = "Run the write again" if is_of_write else "Start the query"
     return (
         f"{again} with the settings that it had when the batch was decided: {_SETTINGS}. With the "
         f"{decision.partitions} partitions of the decision exactly the lost rows are written "

@@ -20,6 +20,7 @@ from eos_sink.protocol.model import (
 )
 from eos_sink.protocol.outcome import proves_commit
 from eos_sink.protocol.values import Transaction, TransactionState, TransactionStatus
+from eos_sink.protocol.written import MOST_RANGES, WrittenNumbers
 
 _SESSION_MARGIN_MS = 60_000
 # The default of group.max.session.timeout.ms, and the longest session that librdkafka allows.
@@ -39,7 +40,7 @@ class Role(Enum):
     COMPLETE = auto()
     """Some of the rows are visible already: write the others."""
     SKIP = auto()
-    """A version lower than the decided one: only count the rows, for a warning."""
+    """A write whose number was written before: only count the rows, for a warning."""
     REFUSE = auto()
     """A second frame of one batch under one identity: an error if it has a row."""
 
@@ -60,16 +61,14 @@ def assign(plan: Plan, batch: BatchId, partition: int, spark_run: str = "") -> A
         spark_run: Spark's run id of the query whose `foreachBatch` writes.
 
     Raises:
-        ConfigurationError: a replay would split the batch over two topics.
+        ConfigurationError: a replay would split the batch over two topics; or it is not known
+            whether the number of the write was written.
         OperatorNeededError: the batch is older than the decision. Or the decision has lost
             partitions and Spark no longer replays its batch. Or the outcome of partitions is not
             known, and the batch is a replay of theirs or does not prove that they were committed.
     """
-    decision = plan.decision
-    if decision is None:
-        return Assignment(Role.WRITE, 0)
-    names, log = plan.token.names, plan.token.position.topic
-    if decision.batch == batch:
+    decision, names, log = plan.decision, plan.token.names, plan.token.position.topic
+    if decision is not None and decision.batch == batch:
         if spark_run and spark_run == decision.spark_run:
             # A run calls foreachBatch once for each batch, so this is no replay.
             return Assignment(Role.REFUSE, decision.slot)
@@ -82,9 +81,15 @@ def assign(plan: Plan, batch: BatchId, partition: int, spark_run: str = "") -> A
         # If nothing is visible, the replay may have its rows in any partitions.
         writes = partition in plan.lost or decision.is_invisible(plan.lost)
         return Assignment(Role.WRITE if writes else Role.COUNT, decision.slot)
-    if decision.batch.stream == batch.stream and decision.batch.batch > batch.batch:
-        if batch.numbering is Numbering.VERSION:
-            return Assignment(Role.SKIP, decision.slot)
+    if batch.numbering.is_of_write:
+        if batch.batch in plan.written:
+            return Assignment(Role.SKIP, 0)
+        if plan.written.forgets(batch.batch):
+            raise forgotten_number(names, batch, plan.written)
+    if decision is None:
+        return Assignment(Role.WRITE, 0)
+    is_older = decision.batch.stream == batch.stream and decision.batch.batch > batch.batch
+    if is_older and not batch.numbering.is_of_write:
         raise operator_errors.old_checkpoint(names, log, batch, decision)
     if plan.doubtful and not proves_commit(batch, decision.batch):
         raise operator_errors.in_doubt(names, log, decision, plan.doubtful, plan.made_again)
@@ -113,6 +118,19 @@ def _check_route(names: QueryNames, decision: Decision, plan: Plan) -> None:
         remedy=f"Start the query once with {before}, until it has finished this batch. Change it "
         "then.",
         data={"batch": decision.batch.batch},
+    )
+
+
+def forgotten_number(
+    names: QueryNames, batch: BatchId, written: WrittenNumbers
+) -> ConfigurationError:
+    return ConfigurationError(
+        f"Query {names.query}: whether {batch} was written is not known any more: of the numbers "
+        f"below {written.forgotten_below} the decision log keeps the last {MOST_RANGES} ranges "
+        "only. Nothing of this write was written.",
+        remedy="If its rows are not in the topic, write them under a number that was never used: "
+        "a higher txnVersion, or no eos.write.id.",
+        data={"batch": batch.batch, "forgotten_below": written.forgotten_below},
     )
 
 
@@ -205,7 +223,7 @@ def check_streams(names: QueryNames, record: LogRecord, decision: Decision) -> N
     Raises:
         ConfigurationError: it has not; nothing is decided.
     """
-    is_kept = decision.batch.numbering is not Numbering.ONCE
+    is_kept = not decision.batch.numbering.is_of_write
     if is_kept and len(record.followed_by(decision)) >= MAX_STREAMS:
         raise ConfigurationError(
             f"Query {names.query}: {decision.batch} is of a new stream, and {MAX_STREAMS} streams "

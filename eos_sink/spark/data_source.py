@@ -86,7 +86,7 @@ class KafkaEosDataSource(DataSource):
         """Called once for each `df.write...save()`, when it runs."""
         from eos_sink.options import parse_batch_options
         from eos_sink.spark.classic_session import check_threads
-        from eos_sink.spark.remedies import Stage, add_batch_remedy
+        from eos_sink.spark.remedies import add_batch_remedy
         from eos_sink.spark.writers import BatchWriter
 
         if overwrite:
@@ -99,7 +99,7 @@ class KafkaEosDataSource(DataSource):
         options = parse_batch_options(self._all_options())
         # The JVM starts this process, so it has the environment of the user's driver.
         check_threads(options.version)
-        with add_batch_remedy(Stage.PLAN):
+        with add_batch_remedy():
             plan = self._plan(schema, options.sink)
         connect, check = type(self).connect, self._check_settings()
         return BatchWriter(options.sink, connect, plan, options.version, check)

@@ -18,7 +18,7 @@ from eos_sink.options import check_names, parse_batch_options
 from eos_sink.sink_options import BatchOptions, SinkOptions
 from eos_sink.spark.classic_session import check_threads, is_classic, read_settings
 from eos_sink.spark.client_cache import ClientCache, Connect, connect
-from eos_sink.spark.remedies import Stage, add_batch_remedy
+from eos_sink.spark.remedies import add_batch_remedy
 from eos_sink.spark.session_defaults import Defaults
 from eos_sink.spark.sink_writer import (
     BATCH,
@@ -105,10 +105,10 @@ def write_frame(frame: DataFrame, options: Mapping[str, str], connect: Connect =
 def _check_own(options: Mapping[str, str]) -> None:
     """Check what holds for `foreach_batch` only."""
     given = {name.lower(): value for name, value in options.items()}
-    if given.keys() & {"txnappid", "txnversion"}:
+    if given.keys() & {"txnappid", "txnversion", "eos.write.id"}:
         raise ConfigurationError(
-            "Options txnAppId and txnVersion are for eos_sink.write; Spark numbers the batches of "
-            "a query.",
+            "Options txnAppId, txnVersion and eos.write.id are for eos_sink.write; Spark numbers "
+            "the batches of a query.",
             remedy=f"Remove them. {_UNWRITTEN}",
         )
     if not given.get("eos.id", "").strip():
@@ -153,7 +153,7 @@ def _write(
     # One thread from plan to commit: the clients are not made for two. A run that is started while
     # the one before still commits has its own plan, and Kafka refuses one of them.
     with _clients.lease(sink, lambda: _Clients(connect, sink), run) as clients:
-        with add_batch_remedy(Stage.PLAN):
+        with add_batch_remedy():
             plan = clients.planner.plan(query)
         writer = SingleWriter(sink, connect, plan, options.version)
         reports: list[TaskReport | None] = []

@@ -12,6 +12,7 @@ import gc
 import logging
 import re
 import sys
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
@@ -22,7 +23,9 @@ from pyspark import TaskContext
 
 from eos_sink.errors import ConfigurationError, EosSinkError
 from eos_sink.protocol.model import BatchId, Entry, Numbering, Plan, TaskReport
+from eos_sink.protocol.operator_errors import run_again
 from eos_sink.protocol.values import MemberRefused
+from eos_sink.protocol.written import draw_number
 from eos_sink.sink_options import SinkOptions, Version
 from eos_sink.spark.client_cache import Connect, in_this_python
 
@@ -153,17 +156,19 @@ class SingleWriter(SinkWriter):
     ) -> None:
         super().__init__(options, connect, plan, check_settings)
         self._token = plan.token
-        self._version = version
-        # Its number is that of its record in the log, if it gets one.
-        self._once = BatchId.numbered_by(Numbering.ONCE, uuid.uuid4().hex, plan.token.seq + 1)
+        self._is_numbered = version is not None
+        if version is None:
+            version = Version("", draw_number(int(time.time() * 1000), plan.highest_number))
+        numbering = Numbering.VERSION if version.app else Numbering.ONCE
+        self._batch = BatchId.numbered_by(numbering, version.app, version.number)
 
     def write_partition(self, rows: Iterator[pa.RecordBatch]) -> TaskReport:
         """Runs in a task."""
-        from eos_sink.spark.remedies import Stage, add_batch_remedy
+        from eos_sink.spark.remedies import add_batch_remedy
 
         context = task_context()
         batch, spark_run = self._numbered(context)
-        with add_batch_remedy(Stage.TASK, batch, self._token):
+        with add_batch_remedy(batch):
             return self._write(context, batch, spark_run, rows)
 
     def commit_reports(self, committer: Committer, reports: Sequence[TaskReport | None]) -> None:
@@ -172,10 +177,10 @@ class SingleWriter(SinkWriter):
         Args:
             reports: of each task; None: it has not reported.
         """
-        from eos_sink.spark.remedies import Stage, add_batch_remedy
+        from eos_sink.spark.remedies import add_batch_remedy
 
-        batch = next((report.batch for report in reports if report), None)
-        with add_batch_remedy(Stage.COMMIT, batch, self._token):
+        batch = _batch_of(reports)
+        with add_batch_remedy(batch):
             committer.commit(check_all_reported(reports))
         if batch is not None and batch.numbering.is_by_spark:
             committer.prepare()
@@ -192,19 +197,27 @@ class SingleWriter(SinkWriter):
             The record that gives up the plan, if the job has failed, so that its other tasks may
             still run; None: they have ended, or a newer write goes on.
         """
+        batch = _batch_of(reports)
+        if batch is not None and batch.numbering is Numbering.ONCE:
+            # The process of the commit may have died without an error of the sink's.
+            _LOGGER.warning("%s has failed. %s", batch, run_again(batch))
         given_up = committer.abort([report for report in reports if report], self._token)
         return None if reports and all(reports) else given_up
 
     def _numbered(self, context: TaskContext) -> tuple[BatchId, str]:
         """The batch, and Spark's run id of the query whose `foreachBatch` writes."""
-        if self._version is not None:
-            named = BatchId.numbered_by(Numbering.VERSION, self._version.app, self._version.number)
-            return named, ""
         query, number = context.getLocalProperty(QUERY), context.getLocalProperty(BATCH)
-        if query is None or number is None:
+        is_version = self._batch.numbering is Numbering.VERSION
+        if is_version or query is None or number is None:
             if self._options.source is not None:
                 raise refuse_source()
-            return self._once, ""
+            return self._batch, ""
+        if self._is_numbered:
+            raise ConfigurationError(
+                "Option eos.write.id is for writes outside of a query, and this one is of a batch "
+                "of foreachBatch, which has its number.",
+                remedy="Remove it. Nothing was written.",
+            )
         return BatchId.numbered_by(Numbering.FOREACH, query, int(number)), _run(context)
 
 
@@ -217,6 +230,10 @@ def log_errors_of_abort() -> Iterator[None]:
     except (EosSinkError, MemberRefused) as error:
         # The next plan, or the timeout, ends what is open.
         _LOGGER.warning("The abort of the batch has failed: %s", error)
+
+
+def _batch_of(reports: Sequence[TaskReport | None]) -> BatchId | None:
+    return next((report.batch for report in reports if report), None)
 
 
 def check_all_reported(reports: Sequence[TaskReport | None]) -> list[TaskReport]:

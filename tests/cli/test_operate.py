@@ -19,12 +19,11 @@ from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.observer import Observer
 from eos_sink.ops.resolve import Choice
-from eos_sink.protocol.model import BatchId, Numbering
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.log import Outcome, Txn
 from tests.fakes.process import At, Moment
 from tests.ops.operator import Operator as Resolving
-from tests.protocol.driver import STREAM, Driver, Job, decide_and_die
+from tests.protocol.driver import STREAM, Driver, Job, decide_and_die, once
 from tests.protocol.world import TOPIC, World, batch_options, late_attempt, log, open_ids, options
 from tests.snippets import ROOT
 
@@ -392,27 +391,18 @@ def test_a_batch_of_which_an_operator_has_given_rows_up_is_not_good(
     assert "is visible" not in render(gone)
 
 
-def test_a_write_without_a_number_is_explained_by_the_number_of_its_record(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_write_is_explained_by_its_number() -> None:
     world = World([], options=batch_options())
     ops = Operator(world)
-    mine, other = (BatchId.numbered_by(Numbering.ONCE, name, 2) for name in ("mine", "other"))
-    Job(world).run(mine, [b"a"])
-    found = ops.explains(2, "--stream", mine.stream)
+    first, second = once("1"), once("2")
+    Job(world).run(first, [b"a"])
+    Job(world).run(second, [b"b"])
+    found = ops.explains(second.batch)
     assert found.ok
     assert [row[2] for row in cells(found)] == ["committed"]
-    refused = ops.explains(2, "--stream", other.stream)
-    assert not refused.ok
-    assert "nothing of this write is or becomes visible" in render(refused)
-    later = ops.explains(9, "--stream", other.stream)
-    assert not later.ok
-    assert "may still be open" in render(later)
-    log = world.cluster.topics[world.options.log_topic].partitions[0]
-    log.compact()
-    gone = ops.explains(2, "--stream", other.stream)
-    assert not gone.ok
-    assert "does not tell" in render(gone)
+    assert "nothing of it is visible" in render(ops.explains(7, "--stream", "once:"))
+    world.cluster.topics[world.options.log_topic].partitions[0].compact()
+    assert "its rows are visible" in render(ops.explains(first.batch))
 
 
 def test_an_earlier_batch_is_known_by_the_later_one(world: World, ops: Operator) -> None:

@@ -24,8 +24,8 @@ from eos_sink.ops.resolve import Choice, gather_evidence
 from eos_sink.protocol.model import Run
 from tests.fakes.admin import FakeAdmin
 from tests.ops.operator import Operator, bring_into_doubt
-from tests.protocol.driver import Driver, Job, once
-from tests.protocol.world import World, batch_options, options
+from tests.protocol.driver import Driver
+from tests.protocol.world import World, options
 
 BY_ID = query_identity("sales", None, None)
 BY_PATH = query_identity(None, "/data/orders", None)
@@ -208,20 +208,6 @@ def test_a_doubt_is_shown_as_text_and_as_json(world: World) -> None:
     assert document["decision"]["batch"] == 0
     assert document["tasks"][0]["witness"]["found"] == "unreadable"
     assert document["carried_out"] is None
-
-
-def test_a_write_without_a_number_that_has_lost_rows_needs_a_choice() -> None:
-    world = World([], options=batch_options())
-    job, batch = Job(world), once("1")
-    job.dies_after_the_decision(batch, [b"a"])
-    assert make_report(world.options.names, Operator(world).looks()).ok
-    world.cluster.coordinator.time_out()
-    report = make_report(world.options.names, Operator(world).looks())
-    assert not report.ok
-    assert "To continue: --accept" in render(report)
-    written = Operator(world).chooses(Choice.ACCEPT, stream=batch.stream)
-    assert written.decision is not None
-    assert make_report(world.options.names, Operator(world).looks()).ok
 
 
 def test_rows_in_the_decision_s_transaction_are_shown() -> None:

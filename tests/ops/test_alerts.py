@@ -171,8 +171,8 @@ def test_a_doubt_of_a_batch_that_spark_numbers_names_its_commit_log() -> None:
 @pytest.mark.parametrize(
     ("stream", "told"),
     [
-        ("once:5e4e", "--accept --take-over --stream once:5e4e"),
-        ("txn:a", "Write that version again"),
+        ("once:", '.option("eos.write.id", "7")'),
+        ("txn:a", "under txnVersion 7"),
         ("foreach:q", "Start the query"),
         ("s", "Start the query"),
     ],
@@ -181,4 +181,3 @@ def test_the_way_to_repair_lost_rows_depends_on_who_repeats_them(stream: str, to
     record = replace(RECORD, decision=replace(RECORD.decision, batch=BatchId(stream, 7)))  # type: ignore[type-var]
     (alert,) = find_alerts(snapshot(status(Outcome.LOST, Driver.GONE, record=record)), REACH)
     assert told in alert.action
-    assert (REACH in alert.action) is stream.startswith("once:")

@@ -35,6 +35,7 @@ from eos_sink.protocol.values import (
     TransactionStatus,
     Visibility,
 )
+from eos_sink.protocol.written import WrittenNumbers
 
 NAMES = QueryNames("eos-sink-", "orders-0123456789")
 
@@ -51,7 +52,9 @@ def decision(
 
 
 def history(
-    *decided: tuple[int, Decision | None], other_streams: tuple[OtherStream, ...] = ()
+    *decided: tuple[int, Decision | None],
+    other_streams: tuple[OtherStream, ...] = (),
+    written: WrittenNumbers = WrittenNumbers(),  # noqa: B008 - frozen
 ) -> History:
     """Of records with these seqs."""
     return History(
@@ -59,7 +62,7 @@ def history(
         tuple(
             Written(
                 NAMES.query,
-                LogRecord(seq, each, f"w{seq}", other_streams),
+                LogRecord(seq, each, f"w{seq}", other_streams, written=written),
                 Position("log", 0, seq),
                 seq * 1000,
             )
@@ -174,9 +177,18 @@ def test_a_decision_that_was_dropped_proves_nothing() -> None:
     assert fate(find_batch(log, 7))[0] is Outcome.UNKNOWN
 
 
-def test_a_single_write_that_came_to_nothing_does_not_stop_the_next() -> None:
-    log = history((2, decision(0, "once:a")), (3, decision(0, "once:b")))
-    assert fate(find_batch(log, 0, "once:a"))[0] is Outcome.UNKNOWN
+@pytest.mark.parametrize("stream", ["once:", "txn:app"])
+def test_a_write_is_known_by_its_number(stream: str) -> None:
+    kept = WrittenNumbers(((20, 20), (30, 30)), forgotten_below=10)
+    log = history((9, decision(25, stream)), written=kept)
+    known = {n: find_batch(log, n, stream).known for n in (25, 20, 21, 99, 9)}
+    assert known == {
+        25: Known.LATEST,
+        20: Known.GONE,
+        21: Known.NOT_DECIDED,
+        99: Known.NOT_DECIDED,
+        9: Known.FORGOTTEN,
+    }
 
 
 def test_what_was_lost_and_written_again_shows_both_and_tasks_without_rows() -> None:

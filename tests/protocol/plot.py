@@ -21,7 +21,7 @@ _TIMEOUTS = (60_000, 300_000)
 _KINDS = (
     (Numbering.ONCE, Numbering.ONCE),
     (Numbering.ONCE, Numbering.ONCE),
-    (Numbering.ONCE, Numbering.VERSION),
+    (Numbering.VERSION, Numbering.VERSION),
     (Numbering.STREAM,),
     (Numbering.STREAM,),
     (Numbering.STREAM, Numbering.STREAM),

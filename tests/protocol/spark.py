@@ -20,7 +20,7 @@ from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.ops.starting_offsets import find_starting_offsets
 from eos_sink.protocol.model import BatchId, Numbering, Plan, Run, TaskReport
 from eos_sink.sink_options import SinkOptions
-from eos_sink.spark.remedies import Stage, add_batch_remedy
+from eos_sink.spark.remedies import add_batch_remedy
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Killed, Moment, Process
 from tests.protocol.actor import Actor
@@ -128,7 +128,6 @@ class Session:
         """One `df.write`, or a batch of a query, with what Spark does after an error.
 
         Args:
-            batch: a write without a number gets that of its record.
             parts: the rows of each partition.
             spark_run: of the query whose `foreachBatch` writes.
 
@@ -138,19 +137,17 @@ class Session:
         """
         stream = batch.numbering is Numbering.STREAM
         driver = self._living()
-        with contextlib.nullcontext() if stream else add_batch_remedy(Stage.PLAN):
+        with contextlib.nullcontext() if stream else add_batch_remedy():
             plan = self._call(driver.planner.plan)
-        if batch.numbering is Numbering.ONCE:
-            batch = BatchId(batch.stream, plan.token.seq + 1)
         reports: list[TaskReport] = []
         driver = self._living()
         try:
-            with add_batch_remedy(Stage.TASK, batch, plan.token):
+            with add_batch_remedy(batch):
                 for partition, rows in enumerate(parts):
                     task = partial(driver.task, plan, batch, partition, rows, spark_run)
                     reports.append(self._repeat(task))
             self._check_results(reports)
-            with add_batch_remedy(Stage.COMMIT, batch, plan.token):
+            with add_batch_remedy(batch):
                 self._call(partial(driver.committer.commit, reports))
             if batch.numbering.is_by_spark:
                 with contextlib.suppress(*FAILURES):

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from eos_sink.decision_log import DecisionRegister
@@ -45,19 +41,6 @@ def test_a_version_that_is_written_again_is_written_once(world: World, job: Job)
     assert world.visible() == [b"a", b"b"]
 
 
-def test_a_lower_version_is_skipped_whatever_rows_it_has(
-    world: World, job: Job, caplog: pytest.LogCaptureFixture
-) -> None:
-    job.run(LOADS(3), [b"a"])
-    with caplog.at_level(logging.WARNING):
-        job.run(LOADS(2), [b"other"], [b"rows"])
-    assert world.visible() == [b"a"]
-    assert "version 2 of txnAppId 'loads' is skipped" in caplog.text
-    assert "2 rows" in caplog.text
-    job.run(LOADS(7), [b"b"])
-    assert world.visible() == [b"a", b"b"]
-
-
 def test_a_version_with_other_rows_than_before_is_an_error(world: World, job: Job) -> None:
     job.run(LOADS(3), [b"a"])
     with pytest.raises(OperatorNeededError, match="txnVersion") as stop:
@@ -94,15 +77,7 @@ def test_the_lost_part_of_a_version_is_written_again_with_it_and_not_passed_over
     assert world.visible() == [b"a", b"b", b"c"]
 
 
-# --- writes without a version
-
-
-def test_a_write_without_rows_finishes_what_an_earlier_one_has_decided(
-    world: World, job: Job
-) -> None:
-    job.dies_after_the_decision(once("1"), [b"a"])
-    Job(world).run(once("2"), [])
-    assert world.visible() == [b"a"]
+# --- single writes
 
 
 def test_an_abort_without_reports_ends_what_the_tasks_have_left_open(
@@ -127,16 +102,18 @@ def test_of_two_writes_at_the_same_time_the_older_one_needs_its_own_id(
     assert world.visible() == [b"b"]
 
 
-@pytest.mark.parametrize("batch", [once, LOADS, FRAMES], ids=["once", "version", "frame"])
+@pytest.mark.parametrize(
+    "batch", [once("newer"), LOADS(2), FRAMES(2)], ids=["once", "version", "frame"]
+)
 def test_of_two_writes_of_one_session_at_the_same_time_the_older_one_is_refused(
-    batch: Callable[[Any], BatchId], world: World, job: Job
+    batch: BatchId, world: World, job: Job
 ) -> None:
     """Spark keeps the planner process of the older one, which has written nothing so far."""
     job.run(once("before"), [b"before"])
     older, newer = job.planner.plan(), job.planner.plan()
     with pytest.raises(SupersededError):
         job.write(older, once("older"), [b"older"], spark_run="r1")
-    reports = job.write(newer, batch(2), [b"new"], [b"er"], spark_run="r2")
+    reports = job.write(newer, batch, [b"new"], [b"er"], spark_run="r2")
     Committer(FakeKafka(world.cluster), world.options).abort([], older.token)
     job.committer.commit(reports)
     assert world.visible() == [b"before", b"er", b"new"]
@@ -210,7 +187,7 @@ def test_a_session_that_has_not_yet_heard_of_another_ones_write_joins_again(
     assert world.visible() == [b"a", b"b", b"c"]
 
 
-def test_a_single_write_is_not_kept_among_the_earlier_streams(world: World, job: Job) -> None:
+def test_batch_writes_are_not_kept_among_the_earlier_streams(world: World, job: Job) -> None:
     job.run(FRAMES(0), [b"a"], spark_run="1")
     for number in range(20):
         job.run(once(str(number)), [b"%d" % number])

@@ -13,7 +13,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.topic_traces import PartitionTail
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.resolve import Choice
-from eos_sink.protocol.model import DeadLetters, Numbering, Route
+from eos_sink.protocol.model import DeadLetters, Route
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Moment
 from tests.ops.operator import Operator
@@ -202,19 +202,6 @@ def test_a_batch_that_is_lost_as_a_whole_needs_no_completion(world: World) -> No
     world.cluster.coordinator.time_out()
     with pytest.raises(RefusedChoice, match="visible"):
         Operator(world).chooses(Choice.COMPLETE)
-
-
-def test_a_single_write_is_not_completed(world: World) -> None:
-    lose_last(world)
-    operator = Operator(world)
-    seen = operator.looks()
-    assert seen.entry is not None
-    assert seen.decision is not None
-    batch = replace(seen.decision.batch, stream=f"{Numbering.ONCE.value}1")
-    record = replace(seen.entry.record, decision=replace(seen.decision, batch=batch))
-    seen = replace(seen, entry=replace(seen.entry, record=record))
-    with pytest.raises(RefusedChoice, match="repeats"):
-        operator.chooses(Choice.COMPLETE, seen=seen)
 
 
 def test_deleted_rows_cannot_be_told_from_lost_ones(world: World) -> None:

@@ -110,7 +110,7 @@ def test_other_partitions_of_a_version_are_brought_back_by_writing_it_again() ->
         NAMES, LOG, version, frozenset({31}), moved=[31, 32], now=8
     )
     assert error.action is Action.FIX
-    assert error.remedy.startswith("Write that version again with the settings")
+    assert error.remedy.startswith("Run the write again with the settings")
 
 
 def test_the_command_names_a_prefix_that_is_not_the_usual_one() -> None:

@@ -1,27 +1,27 @@
-"""Writes without a number: what their errors say is true, and stays true when it is followed."""
+"""Batch writes by their numbers: each is written once, in any order, however often it is run."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import (
     Action,
     ClusterError,
-    CommitFailedError,
+    ConfigurationError,
     OperatorNeededError,
     OutcomeUnknownError,
     SupersededError,
     UnfinishedError,
 )
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.ops.explain import Known, find_batch
-from eos_sink.ops.history import History, Written
 from eos_sink.ops.resolve import Choice
-from eos_sink.protocol.model import BatchId, Numbering
+from eos_sink.protocol.model import BatchId
+from eos_sink.protocol.written import WrittenNumbers
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import At, Moment
 from tests.ops.operator import Operator
@@ -51,115 +51,117 @@ def lose(world: World, *partitions: int) -> None:
         late_attempt(world, 0, partition)
 
 
-# --- rows that are lost after the decision
+# --- numbers in any order
 
 
-def test_a_write_that_is_lost_as_a_whole_after_its_decision_is_dropped_and_run_again(
-    world: World, job: Job
+def test_a_lower_version_that_was_never_written_is_written(world: World, job: Job) -> None:
+    job.planner.plan()  # of version 24, which fails before its decision
+    Job(world).run(LOADS(25), [b"25"])
+    for _ in range(2):
+        Job(world).run(LOADS(24), [b"24"])
+        Job(world).run(LOADS(25), [b"25"])
+    assert world.visible() == [b"24", b"25"]
+
+
+def test_of_two_overlapping_jobs_each_gets_its_version_written(world: World, job: Job) -> None:
+    plan = job.planner.plan()
+    Job(world).run(LOADS(2), [b"2"])
+    with pytest.raises(SupersededError):
+        job.write(plan, LOADS(1), [b"1"])
+    job.run(LOADS(1), [b"1"])
+    assert world.visible() == [b"1", b"2"]
+
+
+def test_a_version_that_was_written_before_is_skipped_whatever_rows_it_has(
+    world: World, job: Job, caplog: pytest.LogCaptureFixture
 ) -> None:
-    after_decision(job, lambda: lose(world, 0, 1))
-    with pytest.raises(CommitFailedError) as error:
-        job.run(once("1"), [b"a"], [b"b"])
-    assert error.value.action is Action.RUN_AGAIN
-    assert log(world)[-1].decision is None
-    job.run(once("2"), [b"a"], [b"b"])
+    job.run(LOADS(2), [b"a"])
+    job.run(LOADS(3), [b"b"])
+    with caplog.at_level(logging.WARNING):
+        job.run(LOADS(2), [b"other"], [b"rows"])
     assert world.visible() == [b"a", b"b"]
+    assert "version 2 of txnAppId 'loads' is skipped" in caplog.text
+    assert "2 rows" in caplog.text
 
 
-def test_a_lost_write_whose_decision_cannot_be_dropped_has_to_be_acknowledged(
-    world: World, job: Job
-) -> None:
-    """Another session has taken over meanwhile. Its user may write the lost rows again first."""
-
-    def taken_over() -> None:
-        lose(world, 0, 1)
-        with pytest.raises(OperatorNeededError):
-            Job(world).planner.plan()
-
-    after_decision(job, taken_over)
-    with pytest.raises(OperatorNeededError) as error:
-        job.run(once("1"), [b"a"], [b"b"])
-    assert error.value.data["visible_rows"] == 0
-    assert f"--accept --take-over --stream {once('1').stream}" in error.value.remedy
-    Operator(world).chooses(Choice.ACCEPT, stream=once("1").stream)
-    Job(world).run(once("2"), [b"a"], [b"b"])
-    assert world.visible() == [b"a", b"b"]
-
-
-def test_a_write_that_loses_a_part_after_its_decision_says_what_is_visible(
-    world: World, job: Job
-) -> None:
-    after_decision(job, lambda: lose(world, 1))
-    with pytest.raises(OperatorNeededError) as error:
-        job.run(once("1"), [b"a"], [b"b", b"c"])
-    data = error.value.data
-    assert (data["partitions"], data["rows"], data["visible_rows"]) == ([1], 2, 1)
-    assert world.visible() == [b"a"]
-    assert log(world)[-1].decision is not None
-
-
-def test_a_write_of_which_the_driver_wrote_a_part_is_not_dropped() -> None:
-    world = World([], options=batch_options(**{"eos.inline.bytes": "60"}))
-    job = Job(world)
-    after_decision(job, lambda: lose(world, 0))
-    with pytest.raises(OperatorNeededError) as error:
-        job.run(once("1"), [b"a" * 100], [b"b"])
-    assert error.value.data["visible_rows"] == 1
+def test_a_number_below_all_that_are_kept_is_refused(world: World, job: Job) -> None:
+    plan = replace(job.planner.plan(), written=WrittenNumbers(((20, 30),), forgotten_below=10))
+    with pytest.raises(ConfigurationError) as stop:
+        job.write(plan, LOADS(9), [b"a"])
+    assert stop.value.data == {"batch": 9, "forgotten_below": 10}
+    job.committer.commit(job.write(plan, LOADS(10), [b"b"]))
     assert world.visible() == [b"b"]
 
 
-@pytest.mark.parametrize("lost", [(0, 1), (1,)], ids=["all", "part"])
-def test_a_lost_write_stops_the_next_one_by_name(
-    world: World, job: Job, lost: tuple[int, ...]
+@pytest.mark.parametrize("batch", [once("1"), LOADS(1)], ids=["once", "version"])
+def test_a_write_whose_decision_was_dropped_is_written_again(
+    world: World, job: Job, batch: BatchId
 ) -> None:
-    job.dies_after_the_decision(once("former"), [b"a"], [b"b"])
-    lose(world, *lost)
-    for batch in (once("next"), LOADS(3)):
-        with pytest.raises(OperatorNeededError) as error:
-            Job(world).run(batch, [b"c"])
-        data = error.value.data
-        assert data["former"] == once("former").stream
-        assert (data["partitions"], data["rows"]) == ([*lost], len(lost))
-        assert str(job.planner._run) in error.value.message
-        assert error.value.action is Action.RESOLVE
+    job.run(batch, [b"a"])
+    Operator(world).chooses(Choice.FORGET)
+    Job(world).run(LOADS(2), [b"b"])
+    Job(world).run(batch, [b"a"])
+    assert world.visible() == [b"a", b"a", b"b"]
+
+
+def test_numbers_survive_fences_and_notes(world: World, job: Job) -> None:
+    for number in (5, 3, 4):
+        job.run(LOADS(number), [b"%d" % number])
+    Job(world).planner.plan()
+    assert log(world)[-1].written == WrittenNumbers(((3, 3), (5, 5)))
+    Job(world).run(LOADS(1), [b"1"])
+    assert log(world)[-1].written == WrittenNumbers(((3, 5),))
+
+
+# --- rows that are lost after the decision
+
+
+@pytest.mark.parametrize("inline", ["0", "60"], ids=["tasks", "a part inlined"])
+@pytest.mark.parametrize("lost", [(0,), (0, 1)], ids=["part", "all"])
+def test_lost_rows_come_back_when_the_write_is_run_again(
+    lost: tuple[int, ...], inline: str
+) -> None:
+    world = World([], options=batch_options(**{"eos.inline.bytes": inline}))
+    job = Job(world)
+    after_decision(job, lambda: lose(world, *lost))
+    with pytest.raises(UnfinishedError):
+        job.run(once("1"), [b"a" * 100], [b"b"])
+    job.run(once("1"), [b"a" * 100], [b"b"])
+    assert world.visible() == [b"a" * 100, b"b"]
+
+
+def test_another_write_stops_before_it_writes_while_rows_are_lost(world: World, job: Job) -> None:
+    job.dies_after_the_decision(once("1"), [b"a"], [b"b"])
+    lose(world, 1)
+    with pytest.raises(OperatorNeededError) as stop:
+        Job(world).run(once("2"), [b"c"])
+    assert f'.option("eos.write.id", "{once("1").batch}")' in stop.value.remedy
+    assert (stop.value.data["partitions"], stop.value.data["rows"]) == ([1], 1)
     assert open_ids(world) == []
-    before = world.visible()
-    Operator(world).chooses(Choice.ACCEPT, stream=once("former").stream)
-    Job(world).run(once("next"), [b"c"])
-    assert world.visible() == sorted([*before, b"c"])
-
-
-def test_an_open_write_is_finished_by_the_next_one(world: World, job: Job) -> None:
-    job.dies_after_the_decision(once("former"), [b"a"], [b"b"])
-    Job(world).run(once("next"), [b"c"])
+    Job(world).run(once("1"), [b"a"], [b"b"])
+    Job(world).run(once("2"), [b"c"])
     assert world.visible() == [b"a", b"b", b"c"]
 
 
-def test_whatever_fails_after_the_decision_the_write_is_not_run_again(
+def test_a_write_whose_process_died_after_the_decision_is_finished_by_the_next_one(
     world: World, job: Job
 ) -> None:
-    def fails() -> None:
-        raise ClusterError("A permission is missing.", remedy="Grant it.")
-
-    after_decision(job, fails)
-    with pytest.raises(UnfinishedError) as error:
-        job.run(once("1"), [b"a"])
-    assert error.value.remedy == "Grant it."
-    Job(world).run(once("2"), [])
-    assert world.visible() == [b"a"]
+    job.dies_after_the_decision(once("1"), [b"a"], [b"b"])
+    Job(world).run(once("2"), [b"c"])
+    Job(world).run(once("1"), [b"a"], [b"b"])
+    assert world.visible() == [b"a", b"b", b"c"]
 
 
-@pytest.mark.parametrize("batch", [LOADS(3)], ids=["version"])
-def test_a_write_with_a_number_keeps_the_error_that_names_the_cause(
-    world: World, job: Job, batch: BatchId
+def test_an_error_after_the_decision_keeps_the_cause_and_the_write_is_run_again(
+    world: World, job: Job
 ) -> None:
     def fails() -> None:
         raise ClusterError("A permission is missing.", remedy="Grant it.")
 
     after_decision(job, fails)
     with pytest.raises(ClusterError):
-        job.run(batch, [b"a"])
-    Job(world).run(batch, [b"a"])
+        job.run(once("1"), [b"a"])
+    Job(world).run(once("1"), [b"a"])
     assert world.visible() == [b"a"]
 
 
@@ -210,11 +212,11 @@ def test_a_write_that_was_replaced_before_its_commit_is_superseded(world: World,
         job.committer.commit(reports)
     assert error.value.action is Action.RUN_AGAIN
     job.committer.abort(reports, reports[0].token)
-    job.run(once("3"), [b"a"])
+    job.run(once("1"), [b"a"])
     assert world.visible() == [b"a", b"b"]
 
 
-def test_a_commit_whose_record_is_compacted_has_an_unknown_outcome() -> None:
+def test_a_commit_whose_record_is_compacted_is_known_by_its_number() -> None:
     world = World([], options=batch_options(**{"eos.inline.bytes": INLINE}))
     job = Job(world)
     reports = job.write(job.planner.plan(), once("1"), [b"a"])
@@ -227,6 +229,7 @@ def test_a_commit_whose_record_is_compacted_has_an_unknown_outcome() -> None:
     loses_answer(job, follow)
     with pytest.raises(OutcomeUnknownError):
         job.committer.commit(reports)
+    job.run(once("1"), [b"a"])
     assert world.visible() == [b"a", b"b"]
 
 
@@ -243,23 +246,8 @@ def test_a_log_that_cannot_be_read_after_a_commit_leaves_the_outcome_unknown() -
     with pytest.raises(OutcomeUnknownError):
         job.committer.commit(reports)
     job.commits.process.hook = None
-    Job(world).run(once("2"), [])
+    Job(world).run(once("1"), [b"a"])
     assert world.visible() == [b"a"]
-
-
-@pytest.mark.parametrize("call", ["log_producer.init", "log_producer.send_offset"])
-def test_an_error_before_the_commit_says_that_nothing_is_decided(call: str) -> None:
-    job = Job(World([], options=batch_options(**{"eos.step.timeout.ms": "1000"})))
-    reports = job.write(job.planner.plan(), once("1"), [b"a"])
-
-    def silent(name: str, moment: Moment) -> None:
-        if name == call and moment is Moment.BEFORE:
-            raise OutcomeUnknownError("No answer.", remedy="")
-
-    job.commits.process.hook = silent
-    with pytest.raises(OutcomeUnknownError) as error:
-        job.committer.commit(reports)
-    assert error.value.data["decided"] is False
 
 
 def test_a_stream_whose_commit_had_no_answer_does_not_say_that_nothing_is_visible() -> None:
@@ -291,40 +279,6 @@ def test_a_recovery_whose_record_others_have_followed_makes_no_plan(world: World
         job.planner.plan()
     job.run(once("1"), [b"a"])
     assert world.visible() == [b"a", b"b"]
-
-
-def test_a_write_whose_commit_process_died_after_the_decision_is_not_to_be_run_again(
-    world: World, job: Job, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Spark aborts it in another process, and its own error does not say that."""
-    reports = job.dies_after_the_decision(once("1"), [b"a"])
-    Committer(FakeKafka(world.cluster), world.options).abort(reports, reports[0].token)
-    assert world.visible() == [b"a"]
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
-
-
-# --- what `eos-sink explain` says of a write by its number
-
-
-def history(world: World, *gone: int) -> History:
-    names = world.options.names
-    kept = [record for record in log(world) if record.seq not in gone]
-    position = Job(world).committer._register.read(Deadline(1)).position
-    return History(names.shown, tuple(Written(names.shown, each, position, 0) for each in kept))
-
-
-def test_a_write_without_a_number_is_found_by_the_number_of_its_record(
-    world: World, job: Job
-) -> None:
-    mine = BatchId.numbered_by(Numbering.ONCE, "mine", 2)
-    other = BatchId.numbered_by(Numbering.ONCE, "other", 2)
-    later = BatchId.numbered_by(Numbering.ONCE, "later", 9)
-    job.run(mine, [b"a"])
-    records = history(world)
-    assert find_batch(records, 2, mine.stream).known is Known.LATEST
-    assert find_batch(records, 2, other.stream).known is Known.NOT_DECIDED
-    assert find_batch(records, 9, later.stream).known is Known.NOT_YET
-    assert find_batch(history(world, 2), 2, other.stream).known is Known.UNKNOWN
 
 
 def test_the_register_reads_all_records_of_its_query(world: World, job: Job) -> None:

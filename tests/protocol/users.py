@@ -7,6 +7,7 @@ visible once.
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from eos_sink.errors import Action, ClusterError, ConfigurationError, EosSinkError
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.resolve import Choice, QueryEvidence
-from eos_sink.protocol.model import BatchId, Numbering
+from eos_sink.protocol.model import BatchId, Decision, Numbering
 from tests.ops.operator import Operator
 from tests.protocol.checkpoint import AnotherRun, Checkpoint, Progress
 from tests.protocol.plot import LARGEST, Plot, SharedScene
@@ -27,7 +28,9 @@ OF_ROWS = {Fault.NO_LEADER, Fault.TOO_FEW_REPLICAS}
 PROCESS_DIED = "a process died"
 LAST = b"last"
 FRAME = b"another frame"
+USER = "user"
 Rows = list[bytes]
+_DRAWN = itertools.count(1)
 Pair = tuple[str, str, str]
 """Class of the error, kind of the write, action."""
 QUERIES = (Numbering.STREAM, Numbering.FOREACH)
@@ -134,100 +137,78 @@ class User:
             raise Stuck(f"nothing to fix: {error!r}") from error
 
     def _resolve(self, error: EosSinkError) -> None:
-        """Choose as the error says. Then write a single write's rows, unless they are visible."""
-        former = error.data.get("former")
-        if former is not None:
-            self._choose(Choice.ACCEPT, stream=former)
-            lost: Rows | None = self._unseen(self.known.written[former, 0])
-        else:
-            lost = self._end_doubts()
-        if lost is None and self._interrupted:
-            # Whoever wrote within the call has chosen.
-            return
-        if lost is None:
-            raise (Later if self.scene.running else Stuck)(f"nothing to choose: {error!r}")
-        if lost:
-            name = f"{self.name}-{self._tries}-"
-            writer = Writer(name, Numbering.ONCE, self.scene, [lost], self.known)
-            while writer.has_work:
-                writer.go_on()
-
-    def _end_doubts(self) -> Rows | None:
-        """Choose by what is visible. The rows that nothing writes again but the user; None: nothing
-        is in doubt."""
+        """Choose, or run the write again that the error names."""
         evidence = self._gather()
-        if evidence.decision is None or not evidence.in_doubt:
-            return None
-        decision, rows = evidence.decision, self.known.written[_key(evidence.decision.batch)]
+        decision = evidence.decision
+        if decision is not None and evidence.in_doubt:
+            self._end_doubts(decision, {each.entry.partition for each in evidence.in_doubt})
+        elif decision is not None and evidence.lost and decision.batch.numbering.is_of_write:
+            rows = self.known.written[decision.batch.stream, decision.batch.batch]
+            self._carry_through(decision.batch, rows)
+        elif not self._interrupted:
+            # Otherwise whoever wrote within the call has done it.
+            raise (Later if self.scene.running else Stuck)(f"nothing to choose: {error!r}")
+
+    def _end_doubts(self, decision: Decision, doubtful: set[int]) -> None:
+        """Choose by what is visible."""
+        rows = self.known.written[decision.batch.stream, decision.batch.batch]
         parts = self.scene.split(rows, decision.partitions)
-        doubtful = {each.entry.partition for each in evidence.in_doubt}
-        lost = {number for number in doubtful if self._unseen(parts[number])}
+        seen = self.scene.visible()
+        lost = {number for number in doubtful if any(row not in seen for row in parts[number])}
         self._choose(Choice.VISIBLE, *(doubtful - lost))
-        if decision.batch.numbering is not Numbering.ONCE:
-            self._choose(Choice.LOST, *lost)
-            return []
-        if lost:
-            self._choose(Choice.ACCEPT)
-        return self._unseen(rows)
+        self._choose(Choice.LOST, *lost)
+
+    def _carry_through(self, batch: BatchId, rows: Rows) -> None:
+        """Write, and do what each error says, until the rows are visible."""
+        is_named = batch.numbering is not Numbering.ONCE
+        while True:
+            self.scene.begin()
+            error = self._try(batch, rows)
+            if error is None:
+                return
+            if not isinstance(error, EosSinkError):
+                is_named = True  # In the log of the driver.
+                continue
+            if error.action is Action.RESOLVE:
+                self._resolve(error)
+            elif error.action is Action.FIX:
+                self._fix(error)
+            elif error.action is not Action.RUN_AGAIN:
+                raise Stuck(f"no write goes on: {error!r}") from error
+            is_named = is_named or "write_id" in error.data
+            if not is_named:
+                batch = next_write()
 
     def _gather(self) -> QueryEvidence:
         return Operator(self.scene.world).looks()
 
-    def _choose(self, choice: Choice, *partitions: int, stream: str | None = None) -> None:
-        if choice in (Choice.VISIBLE, Choice.LOST) and not partitions:
-            return
+    def _choose(self, choice: Choice, *partitions: int) -> None:
         # It may have been done meanwhile.
         with contextlib.suppress(RefusedChoice):
-            Operator(self.scene.world).chooses(choice, *partitions, stream=stream)
+            if partitions:
+                Operator(self.scene.world).chooses(choice, *partitions)
 
-    def _unseen(self, rows: Rows) -> Rows:
-        seen = self.scene.visible()
-        return [row for row in rows if row not in seen]
+
+def next_write() -> BatchId:
+    """A write without an option for its number draws a new one."""
+    return BatchId.numbered_by(Numbering.ONCE, "", next(_DRAWN))
 
 
 @dataclass
 class Writer(User):
-    """Runs `df.write`."""
+    """Runs `df.write`. Users take turns with the versions of one application."""
 
     def finish(self) -> None:
-        self._carry_through(Numbering.ONCE, [])
+        self._carry_through(next_write(), [])
 
     def _carry_on(self) -> None:
-        self._carry_through(self.kind, self.writes[self.done])
+        if self.kind is Numbering.ONCE:
+            batch = next_write()
+        else:
+            number = self.done * len(self.scene.plot.kinds) + int(self.name.removeprefix(USER))
+            batch = BatchId.numbered_by(Numbering.VERSION, "app", number)
+        self._carry_through(batch, self.writes[self.done])
         self.done += 1
-
-    def _carry_through(self, kind: Numbering, rows: Rows) -> None:
-        """Write, and do what each error says, until the rows are visible or left to the next."""
-        while True:
-            self.scene.begin()
-            error = self._write(kind, rows)
-            if error is None:
-                return
-            action = error.action if isinstance(error, EosSinkError) else Action.LOOK
-            if isinstance(error, EosSinkError) and action is Action.RESOLVE:
-                self._resolve(error)
-            elif isinstance(error, EosSinkError) and action is Action.FIX:
-                self._fix(error)
-            elif not rows or (kind is Numbering.VERSION and action is Action.LOOK):
-                continue
-            elif action is Action.LEAVE:
-                return
-            elif action is Action.LOOK:
-                rows = self.writes[self.done] = self._look(error, rows)
-                if not rows:
-                    return
-
-    def _write(self, kind: Numbering, rows: Rows) -> BaseException | None:
-        once = kind is Numbering.ONCE
-        name, number = (f"{self.name}-{self._tries}", 0) if once else (self.name, self.done)
-        return self._try(BatchId.numbered_by(kind, name, number), rows)
-
-    def _look(self, error: BaseException, rows: Rows) -> Rows:
-        """The rows that are not visible, when nothing is open that could make them visible."""
-        if isinstance(error, EosSinkError) and error.data.get("stream"):
-            self._choose(Choice.ACCEPT, stream=error.data["stream"])
-        self.finish()
-        return self._unseen(rows)
 
 
 @dataclass
@@ -324,7 +305,7 @@ class JobStory:
         self._known = Known(self.pairs)
         self._users = [
             (Query if kind in QUERIES else Writer)(
-                f"user{n}", kind, self.scene, list(_rows(n, self.plot)), self._known
+                f"{USER}{n}", kind, self.scene, list(_rows(n, self.plot)), self._known
             )
             for n, kind in enumerate(self.plot.kinds)
         ]
@@ -369,11 +350,6 @@ class JobStory:
             self.violations.append(f"the log was held up for {self.scene.log_held_s} s")
         if only_rows:
             self.violations += self.scene.world.judge.late
-
-
-def _key(batch: BatchId) -> tuple[str, int]:
-    """Of a single write its name alone: its number is that of its record."""
-    return batch.stream, 0 if batch.numbering is Numbering.ONCE else batch.batch
 
 
 def _name(error: BaseException) -> str:

@@ -18,7 +18,7 @@ from eos_sink.protocol.model import BatchId, Numbering
 from eos_sink.protocol.values import MemberRefused, MemberState
 from eos_sink.spark.writers import BatchWriter, Report
 from tests.fakes.kafka import FakeMember
-from tests.protocol.world import TOPIC, World, log, open_ids
+from tests.protocol.world import TOPIC, World, open_ids
 from tests.spark.fake_source import FakeDataSource, Task
 
 SCHEMA = StructType([StructField("value", StringType())])
@@ -60,15 +60,43 @@ def test_a_write_is_a_batch_of_its_own_and_visible_when_it_is_committed(
     assert write(writer()).report.batch != batch
 
 
-def test_a_single_write_has_the_number_of_its_record(
+def test_a_write_with_an_id_has_that_number_and_is_written_once(
     world: World, write: Callable[..., Report]
 ) -> None:
-    """`eos-sink explain` finds it by that, and knows whether another record took the number."""
-    write(writer())
+    for _ in range(2):
+        one = writer(**{"eos.write.id": "7"})
+        report = write(one)
+        one.commit([report])
+        assert report.report.batch == BatchId.numbered_by(Numbering.ONCE, "", 7)
+    assert world.visible() == [b"row"]
+
+
+def test_an_error_of_a_write_names_its_number(world: World, write: Callable[..., Report]) -> None:
+    older = writer()
+    report = write(older)
+    writer()
+    with pytest.raises(SupersededError) as error:
+        older.commit([report])
+    number = error.value.data["write_id"]
+    assert f'.option("eos.write.id", "{number}")' in error.value.remedy
+    again = writer(**{"eos.write.id": str(number)})
+    again.commit([write(again)])
+    assert world.visible() == [b"row"]
+
+
+def test_a_write_whose_job_has_failed_is_named_in_the_log(
+    world: World, write: Callable[..., Report], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The process of its commit may have died without an error of the sink's."""
     one = writer()
     report = write(one)
-    one.commit([report])
-    assert next(each.seq for each in log(world) if each.decision) == report.report.batch.batch
+    one.abort([report])
+    assert f'.option("eos.write.id", "{report.report.batch.batch}")' in caplog.text
+
+
+def test_an_id_inside_foreach_batch_is_refused(world: World, write: Callable[..., Report]) -> None:
+    with pytest.raises(ConfigurationError, match=r"eos\.write\.id"):
+        write(writer(**{"eos.write.id": "7"}), **FOREACH)
 
 
 def test_a_committed_write_is_visible(world: World, write: Callable[..., Report]) -> None:
