@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +18,11 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_batch_options
-from eos_sink.protocol.model import BatchId, Run
+from eos_sink.protocol.model import Run
 from eos_sink.sink_options import SinkOptions
 from eos_sink.spark import data_source, writers
 from eos_sink.spark.client_cache import ClientCache
 from eos_sink.spark.data_source import KafkaEosDataSource
-from eos_sink.spark.writers import BatchWriter
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.operator_commands import run_command
@@ -55,7 +54,7 @@ class Session:
     """A Spark session: the clients that its processes keep between writes.
 
     Attributes:
-        latest: the id of the last write.
+        number: of the last write.
     """
 
     def __init__(self, patch: pytest.MonkeyPatch, options: dict[str, str], number: int) -> None:
@@ -65,23 +64,27 @@ class Session:
         self._planners: ClientCache[Planner] = ClientCache()
         self._committers: ClientCache[Any] = ClientCache()
         # Sessions are processes of their own.
-        run = Run("host-a", number, 0, self.options.origin)
-        with self._planners.lease(
-            self.options, lambda: Planner(ConfluentKafka(self.options.cluster), self.options, run)
-        ):
-            pass
-        self.latest: BatchId | None = None
-
-    def plan(self) -> BatchWriter:
-        self._enter()
-        return KafkaEosDataSource(self._given).writer(SCHEMA, overwrite=False)
+        self._run = Run("host-a", number, 0, self.options.origin)
+        self.number = 0
 
     def write(
-        self, *parts: Sequence[str], before_commit: Callable[[], None] = lambda: None
+        self,
+        *parts: Sequence[str],
+        options: Mapping[str, str] = {},
+        before_commit: Callable[[], None] = lambda: None,
     ) -> None:
         """A write of so many tasks; aborted if it fails, as Spark does."""
-        writer = self.plan()
-        self.latest = writer._once
+        self.enter()
+        given = {**self._given, **options}
+        self.options = parse_batch_options(given).sink
+
+        def new_planner() -> Planner:
+            return Planner(ConfluentKafka(self.options.cluster), self.options, self._run)
+
+        with self._planners.lease(self.options, new_planner):
+            pass
+        writer = KafkaEosDataSource(given).writer(SCHEMA, overwrite=False)
+        self.number = writer._batch.batch
         reports: list[Any] = []
         try:
             for number, rows in enumerate(parts):
@@ -91,22 +94,23 @@ class Session:
             before_commit()
             writer.commit(reports)
         except EosSinkError:
-            self._enter()
+            self.enter()
             writer.abort(reports)
             raise
+
+    def enter(self) -> None:
+        """What runs from now on runs in this session's processes."""
+        self._patch.setattr(data_source, "_planners", self._planners)
+        self._patch.setattr(writers, "_committers", self._committers)
 
     def close(self) -> None:
         for cache in (self._planners, self._committers):
             for entry in cache._entries.values():
                 entry.close()
 
-    def _enter(self) -> None:
-        self._patch.setattr(data_source, "_planners", self._planners)
-        self._patch.setattr(writers, "_committers", self._committers)
-
 
 class Sessions:
-    """Sessions that write to one topic without a version."""
+    """Sessions that write to one topic under one identity."""
 
     def __init__(self, kafka: KafkaCluster, patch: pytest.MonkeyPatch, **options: str) -> None:
         self.servers = kafka.bootstrap_servers
@@ -156,11 +160,6 @@ class Sessions:
     def close(self) -> None:
         for session in self.all:
             session.close()
-
-
-def command_in(error: EosSinkError, what: str) -> str:
-    """The command on a line of its own that an error prints."""
-    return next(line for line in error.remedy.splitlines() if line.startswith(f"eos-sink {what}"))
 
 
 MakeSessions = Callable[..., Sessions]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +10,6 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from eos_sink import cli
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import Numbering
 from eos_sink_lab.testing import KafkaCluster
@@ -77,13 +74,14 @@ def test_a_frame_is_appended_and_a_version_of_it_once(
     rows = [str(number) for number in range(20)]
     assert append(frame) is None
     assert Counter(query.seen().values()) == Counter(rows)
-    for version in ("5", "5", "4"):
-        assert append(frame, txnAppId="load", txnVersion=version) is None
-    assert Counter(query.seen().values()) == Counter(2 * rows)
     other = frame.limit(3)
-    assert "higher txnVersion" in str(append(other, txnAppId="load", txnVersion="5"))
-    assert append(other, txnAppId="load", txnVersion="6") is None
-    assert Counter(query.seen().values()) == Counter(2 * rows + rows[:3])
+    for version in ("5", "5", "4", "5"):
+        assert append(frame, txnAppId="load", txnVersion=version) is None
+    assert "higher txnVersion" in str(append(other, txnAppId="load", txnVersion="4"))
+    assert Counter(query.seen().values()) == Counter(3 * rows)
+    for _ in range(2):
+        assert append(other, **{"eos.write.id": "7"}) is None
+    assert Counter(query.seen().values()) == Counter(3 * rows + rows[:3])
 
 
 def test_without_pinned_threads_a_write_needs_a_version(
@@ -161,40 +159,22 @@ def test_another_mode_than_append_is_refused(
 
 @BOTH_WAYS
 @pytest.mark.long
-def test_a_job_killed_after_its_decision_writes_its_version_once(query: SparkQuery) -> None:
-    query.batch = True
-    query.options = query.frame(query.topic, txnAppId="load", txnVersion="1")
-    query.add_batch()
-    query.crash(FaultPoint.COMMITTER_WRITE_AFTER)
-    query.finish()
-    query.finish()
-    query.assert_exactly_once()
-
-
-@BOTH_WAYS
-@pytest.mark.long
 @pytest.mark.parametrize("lost", [False, True])
-def test_a_killed_job_without_a_number_is_finished_by_the_next_write_or_stops_it(
-    query: SparkQuery, spark: SparkSession, append: Append, lost: bool
+@pytest.mark.parametrize(
+    "number", [{"txnAppId": "load", "txnVersion": "1"}, {"eos.write.id": "1"}], ids=str
+)
+def test_a_job_killed_after_its_decision_is_written_once_under_its_number(
+    query: SparkQuery, number: dict[str, str], lost: bool
 ) -> None:
     query.batch = True
-    query.options = query.frame(query.topic)
+    query.options = query.frame(query.topic, **number)
     query.add_batch()
     query.crash(FaultPoint.COMMITTER_WRITE_AFTER)
     if lost:
         for partition in range(TASKS):
             query.take_id(slot=0, partition=partition)
-        for _ in range(2):
-            stop = str(append(query_rows(spark, 0)))
-            assert "OperatorNeededError" in stop
-            assert query.seen() == ()
-        command = re.search(r"^eos-sink (resolve .*)$", stop, re.MULTILINE)
-        assert command
-        words = shlex.split(command[1].replace("HOST:PORT", query.kafka.bootstrap_servers))
-        assert cli.main([*words, "--yes"]) == 0
-        query.finish()
-    else:
-        assert append(query_rows(spark, 0)) is None
+    query.finish()
+    query.finish()
     query.assert_exactly_once()
 
 

@@ -184,6 +184,7 @@ def week_passes(query: Query, broker: KafkaCluster) -> None:
     [
         Numbering.STREAM,
         Numbering.VERSION,
+        Numbering.ONCE,
         Numbering.FOREACH,
     ],
 )
@@ -193,21 +194,6 @@ def test_a_query_that_runs_once_a_week_needs_no_operator(
     with closing(Query(forgetful, tmp_path, stream=f"{numbering.value}weekly")) as query:
         for week in range(3):
             query.batches = [rows_of(batch) for batch in range(week + 1)]
-            query.run().finished()
-            expected = [row for part in rows_of(week) for row in part]
-            assert sorted(query.visible().values()) == sorted(expected)
-            week_passes(query, forgetful)
-
-
-@pytest.mark.long
-def test_a_single_write_once_a_week_needs_no_operator(
-    forgetful: KafkaCluster, tmp_path: Path
-) -> None:
-    with closing(Query(forgetful, tmp_path, stream=f"{Numbering.ONCE.value}0")) as query:
-        for week in range(3):
-            query.stream = f"{Numbering.ONCE.value}{week}"
-            query.checkpoint = tmp_path / f"checkpoint-{week}"
-            query.batches = [rows_of(week)]
             query.run().finished()
             expected = [row for part in rows_of(week) for row in part]
             assert sorted(query.visible().values()) == sorted(expected)

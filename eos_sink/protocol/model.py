@@ -539,7 +539,7 @@ class LogRecord:
             settled,
             given_up,
             source,
-            self.written_before(decision),
+            written=self.written_before(decision),
         )
 
 

@@ -1,4 +1,4 @@
-"""Guards of batch writes: versions, frames of foreachBatch, and writes that are not repeated."""
+"""Guards of batch writes: their numbers, and frames of foreachBatch."""
 
 from __future__ import annotations
 
@@ -91,16 +91,25 @@ GUARDS = (
         outside=_OUTSIDE,
     ),
     guard(
-        "only versions are skipped",
+        "only batch writes come in any order",
         "A batch of a stream that is older than the decided one may have rows that the decided one "
         "had not.",
-        swap(
-            _RULES,
-            "assign",
-            "batch.numbering is Numbering.VERSION",
-            "batch.numbering is not Numbering.STREAM",
-        ),
+        never(_RULES, "assign", "is_older and not batch.numbering.is_of_write"),
         f"{_BATCH}test_an_old_copy_of_the_checkpoint_is_refused_also_inside_foreach_batch",
+        outside=_OUTSIDE,
+    ),
+    guard(
+        "a number that was written is not written again",
+        "A write is run again after any error, also when others have followed it.",
+        never(_RULES, "assign", "batch.batch in plan.written"),
+        f"{_SINGLE}test_a_lower_version_that_was_never_written_is_written",
+        outside=_OUTSIDE,
+    ),
+    guard(
+        "a number that may have been written is refused",
+        "The record keeps a thousand ranges: below them it is not known what was written.",
+        never(_RULES, "assign", "plan.written.forgets(batch.batch)"),
+        f"{_SINGLE}test_a_number_below_all_that_are_kept_is_refused",
         outside=_OUTSIDE,
     ),
     guard(
@@ -116,41 +125,17 @@ GUARDS = (
         outside=_OUTSIDE,
     ),
     guard(
-        "a lost write without a number is named to the next one",
-        "Nothing repeats it, so every later write stops until its loss is acknowledged.",
-        drop(_PLANNER, "plan", "self._check_former_write(...)"),
-        f"{_SINGLE}test_a_lost_write_stops_the_next_one_by_name[all]",
-        f"{_SINGLE}test_a_lost_write_stops_the_next_one_by_name[part]",
-        outside=_OUTSIDE,
-    ),
-    guard(
-        "only a write without a visible row is dropped",
-        "Running it again would duplicate what is visible, rows in the decision's transaction too.",
-        never("eos_sink/driver/lost_write.py", "give_up", "not decision.is_invisible(lost)"),
-        f"{_SINGLE}test_a_write_that_loses_a_part_after_its_decision_says_what_is_visible",
-        f"{_SINGLE}test_a_write_of_which_the_driver_wrote_a_part_is_not_dropped",
-        outside=_OUTSIDE,
-    ),
-    guard(
-        "a decided write without a number is not run again",
-        "An error after its decision is not of the class that failed.",
-        always(_COMMITTER, "_decided", "batch.numbering is not Numbering.ONCE"),
-        f"{_SINGLE}test_whatever_fails_after_the_decision_the_write_is_not_run_again",
-        outside=_OUTSIDE,
-    ),
-    guard(
         "a failed comparison looks for its own record",
         "A commit whose answer was lost may have been carried out before others wrote.",
         never(_REGISTER, "write", "self._maybe_written and isinstance(...)"),
         f"{_SINGLE}test_a_commit_without_an_answer_succeeds_though_others_have_followed[1-0]",
-        "integration/test_single_writes.py::test_a_write_that_was_committed_without_an_answer_succeeds_though_others_have_followed[4.3.0-1-inlined]",
         outside=_OUTSIDE,
     ),
     guard(
         "a record that is gone proves nothing",
         "If compaction has removed the record of the write's number, its outcome is not known.",
         never(_REGISTER, "_find_own", "own is None and ..."),
-        f"{_SINGLE}test_a_commit_whose_record_is_compacted_has_an_unknown_outcome",
+        f"{_SINGLE}test_a_commit_whose_record_is_compacted_is_known_by_its_number",
         outside=_OUTSIDE,
     ),
     guard(
@@ -158,14 +143,6 @@ GUARDS = (
         "The tasks of a stale plan would take the ids of a newer driver's.",
         never("eos_sink/driver/abort.py", "check_latest", "not register.is_latest(written)"),
         f"{_SINGLE}test_a_recovery_whose_record_others_have_followed_makes_no_plan",
-        outside=_OUTSIDE,
-    ),
-    guard(
-        "an error of a plan is not about this write",
-        "What the plan could not settle is an earlier write; nothing of this one was written.",
-        never("eos_sink/spark/remedies.py", "_next_step", "stage is Stage.PLAN"),
-        "tests/spark/test_remedies.py::test_an_error_of_a_plan_blames_no_write_that_has_not_begun[SupersededError]",
-        "integration/test_single_writes.py::test_an_error_about_a_former_write_does_not_blame_the_next_one[4.3.0]",
         outside=_OUTSIDE,
     ),
     guard(

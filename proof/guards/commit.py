@@ -145,14 +145,14 @@ GUARDS = (
             "_decide",
             "entry = self._register.write(...)",
             "clock.end(Step.DECIDE)",
-            after="with _decided(...):",
+            after="found = settle(...)",
         )
         + insert(
             _COMMITTER,
             "_decide",
             "entry = self._register.expect(token, deadline)\n"
             "record = replace(entry.record, decision=decision, settled=False)",
-            before="with _decided(...):",
+            before="found = settle(...)",
         )
         + swap(
             _COMMITTER,
