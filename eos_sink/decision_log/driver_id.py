@@ -18,11 +18,24 @@ from eos_sink.protocol.values import TransactionState, TransactionStatus
 
 # For the text of an error, after the step's own deadline.
 _EXPLAIN_S = 5.0
+_ENDS_S = 0.5
 
 
 def describe_driver(kafka: Kafka, names: QueryNames, deadline: Deadline) -> TransactionState:
     """The state of the driver's id, which `DecisionRegister.open` changes."""
     return kafka.control().describe([names.driver], deadline)[names.driver]
+
+
+def await_end(kafka: Kafka, names: QueryNames, deadline: Deadline) -> None:
+    """Wait a little for the markers of the driver's last transaction: librdkafka asks for the next
+    epoch only once in half a second."""
+    from eos_sink.kafka.calls import retry_until
+
+    soon = deadline.within(_ENDS_S)
+    with contextlib.suppress(OutcomeUnknownError):
+        retry_until(
+            soon, lambda: describe_driver(kafka, names, soon), lambda state: not state.is_ending
+        )
 
 
 @contextlib.contextmanager

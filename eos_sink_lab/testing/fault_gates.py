@@ -18,7 +18,7 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, Sizes, TransactionControl
 from eos_sink.kafka.rows import Rows
-from eos_sink.protocol.values import EndOutcome, Transaction
+from eos_sink.protocol.values import EndOutcome, Transaction, TransactionState
 from eos_sink.sink_options import SinkOptions
 from eos_sink_lab.testing.faults import ROLE_VARIABLE, Gate
 
@@ -88,6 +88,13 @@ class _GatedLogProducer(_GatedProducer):
 class _GatedControl(_Gated):
     """Transaction control, with a point between the first EndTxn and the others."""
 
+    def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
+        """A vote asks for the tasks' ids, too. Whoever asks for one id only looks."""
+        asked, call = list(ids), self._client.describe
+        gated = call if len(asked) == 1 else _gated(call, self._gate, "describe")
+        found: dict[str, TransactionState] = gated(asked, deadline)
+        return found
+
     def end(
         self, transactions: Iterable[Transaction], commit: bool, deadline: Deadline
     ) -> dict[Transaction, EndOutcome]:
@@ -126,7 +133,7 @@ class FaultyKafka:
         return _Gated(self._kafka.member(group, instance_id, session_ms), self._gate, points)
 
     def control(self) -> Any:
-        points = {"list_open": "list", "describe": "describe", "check_timeout": "check"}
+        points = {"list_open": "list", "check_timeout": "check"}
         return _GatedControl(self._kafka.control(), self._gate, points)
 
     def log_reader(self, names: QueryNames, deadline: Deadline) -> Any:

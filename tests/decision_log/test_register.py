@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from eos_sink.errors import (
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import PlanToken
-from eos_sink.protocol.values import EndOutcome, Position
+from eos_sink.protocol.values import EndOutcome, Position, TransactionState, TransactionStatus
 from tests.decision_log.writer import NAMES, Writer, append, decision
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import FakeLogReader
@@ -82,6 +83,28 @@ def test_each_write_has_an_epoch_of_its_own(cluster: FakeCluster) -> None:
     assert len(written) == 4
     assert [each.epoch for each in written] == sorted({each.epoch for each in written})
     assert {cluster.coordinator.end(each, commit=True) for each in written} == {EndOutcome.REFUSED}
+
+
+def test_an_id_is_initialised_when_its_last_transaction_has_ended(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """librdkafka repeats an init that comes too early only after half a second."""
+    writer, ending = Writer(cluster), [True, True, False]
+    asked: list[bool] = []
+    describe = cluster.coordinator.describe
+
+    def with_markers_under_way(name: str) -> TransactionState:
+        asked.append(ending.pop(0) if ending else False)
+        status = TransactionStatus.PREPARE_COMMIT if asked[-1] else TransactionStatus.EMPTY
+        return replace(describe(name), status=status)
+
+    def initialise() -> None:
+        assert asked == [True, True, False]
+
+    monkeypatch.setattr(cluster.coordinator, "describe", with_markers_under_way)
+    At(writer.kafka.process, "log_producer.init", Moment.BEFORE, initialise)
+    writer.register.open(writer.deadline)
+    assert len(asked) == 4
 
 
 def test_a_write_takes_what_was_opened_in_the_background(cluster: FakeCluster) -> None:

@@ -45,6 +45,11 @@ def test_a_driver_with_a_wrong_clock_decides_nothing_near_a_time_out(
     assert world.visible() == []
 
 
+def open_log(driver: Driver) -> None:
+    """Only the vote describes transactions after that."""
+    driver.committer._register.open(Deadline(10))
+
+
 def test_a_driver_that_was_fenced_before_its_vote_learns_that_it_is_stale(world: World) -> None:
     stale, successor = Driver(world), Driver(world)
     reports = stale.write(stale.planner.plan(), 0, [b"a"])
@@ -52,6 +57,7 @@ def test_a_driver_that_was_fenced_before_its_vote_learns_that_it_is_stale(world:
     def succeed() -> None:
         successor.run(0, [b"a"])
 
+    open_log(stale)
     At(stale.commits.process, "control.describe", Moment.BEFORE, succeed)
     with pytest.raises(SupersededError):
         stale.committer.commit(reports)
@@ -66,6 +72,7 @@ def test_a_vote_without_an_answer_leaves_nothing_open_on_the_log(world: World) -
     def raise_it() -> None:
         raise silence
 
+    open_log(driver)
     At(driver.commits.process, "control.describe", Moment.BEFORE, raise_it)
     with pytest.raises(OutcomeUnknownError) as raised:
         driver.committer.commit(reports)
@@ -100,8 +107,7 @@ def mixed() -> World:
 
 
 def timed(world: World) -> Driver:
-    """A driver whose own clock goes as the brokers' does, in its second batch: its producer is
-    kept."""
+    """A driver whose own clock goes as the brokers' does, in its second batch."""
     driver, clock = Driver(world), world.cluster.clock
     driver.committer = Committer(
         driver.commits, world.options, now_ms=lambda: clock.ms, clock=clock
@@ -123,6 +129,7 @@ def test_time_that_passes_in_the_drivers_transaction_counts_in_the_vote(
     driver = timed(mixed)
     reports = driver.write(driver.planner.plan(), 1, [b"d", b"e"], [b"f"])
     mixed.cluster.clock.advance(35)
+    open_log(driver)
     At(driver.commits.process, call, moment, lambda: mixed.cluster.clock.advance(20))
     with pytest.raises(CommitFailedError) as error:
         driver.committer.commit(reports)
