@@ -108,7 +108,9 @@ class Session:
             progress.commit()
             world.judge.batch_is_past(ends)
 
-    def find_start(self, given: Mapping[str, str], checkpoint: Checkpoint) -> Ends:
+    def find_start(
+        self, given: Mapping[str, str], checkpoint: Checkpoint, default: str = "earliest"
+    ) -> Ends:
         """What the program of a query does before it starts it: `eos_sink.starting_offsets`.
 
         Raises:
@@ -119,7 +121,7 @@ class Session:
         def connect(_: ClusterConfig) -> FakeKafka:
             return FakeKafka(world.cluster, process, log_topic=world.options.log_topic)
 
-        work = partial(find_starting_offsets, given, "earliest", connect, checkpoint)
+        work = partial(find_starting_offsets, given, default, connect, checkpoint)
         found: dict[str, int] = json.loads(self._call(work))[INPUT]
         # A negative one stands for the first row.
         return {int(partition): max(at, 0) for partition, at in found.items()}
