@@ -238,6 +238,24 @@ def test_kafka_leaves_ids_out_in_silence_and_the_sink_does_not(start: Start) -> 
     assert caught.value.data["missing"] == [str(query.need(TRANSACTIONS))]
 
 
+def test_an_open_transaction_of_another_program_that_may_not_be_described_holds_up_no_start(
+    start: Start,
+) -> None:
+    query, other, name = start(), start(), unique("app")
+    write = Acl("Write", Resource.TOPIC, query.topic)
+    query.access.allow(other.user, write, Acl("Write", Resource.TRANSACTIONAL_ID, name))
+    producer = other.kafka.producer(name, 60_000)
+    producer.init(Deadline(SOON_S))
+    producer.begin()
+    producer.produce(query.topic, b"row", partition=0)
+    producer.flush(Deadline(SOON_S))
+    began = time.monotonic()
+    query.plan()
+    assert time.monotonic() - began < SOON_S
+    producer.abort(Deadline(SOON_S))
+    producer.close()
+
+
 def test_what_kafka_forgot_to_end_is_ended_with_a_permission_that_the_error_names(
     start: Start,
 ) -> None:

@@ -18,7 +18,6 @@ from eos_sink.decision_log.driver_id import describe_driver
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import (
-    CommitFailedError,
     OperatorNeededError,
     OutcomeUnknownError,
     ProduceFailedError,
@@ -120,6 +119,12 @@ class Batches:
             Deadline(LONG_S),
             f"{self.topic} has a leader",
         )
+
+    def fail_to_plan(self) -> None:
+        with pytest.raises(OutcomeUnknownError) as raised:
+            self.planner.plan()
+        assert raised.value.data["partitions"] == [f"{self.topic}[0]"]
+        assert "--unavailable-partitions" in raised.value.remedy
 
     def read(self) -> list[bytes | None]:
         """The rows of partition 0."""
@@ -359,24 +364,41 @@ def test_a_record_whose_marker_was_dropped_keeps_no_start_from_reading_the_log(
 
 
 @pytest.mark.long
-def test_decided_rows_are_not_aborted_by_a_task_whose_partition_had_no_leader(
-    batches: Batches, monkeypatch: pytest.MonkeyPatch
+def test_a_plan_waits_for_a_partition_without_a_leader_and_names_it(
+    make: Callable[..., Batches], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    batches = make(**{"eos.step.timeout.ms": "20000"})
     commit_without_leader(batches, monkeypatch, batches.write())
     batches.committer.commit(batches.write(batch=1, partition=1))
     batches.stop_home()
     batches.restart()
-    plan = batches.planner.plan()
-    assert plan.token.unchecked >= {(batches.topic, 0)}
-    with pytest.raises(ProduceFailedError, match="no leader"):
-        batches.write(plan, batch=2)
+    batches.fail_to_plan()
     batches.restart_home()
-    batches.committer.abort(batches.write(plan, batch=2))
+    batches.committer.abort(batches.write(batch=2))
     assert batches.read() == ROWS
 
 
 @pytest.mark.long
-def test_a_later_attempt_of_a_task_ends_what_the_earlier_one_has_left(batches: Batches) -> None:
+def test_a_plan_goes_on_when_a_partition_has_found_its_leader(
+    make: Callable[..., Batches], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = make(**{"eos.step.timeout.ms": "120000"})
+    commit_without_leader(batches, monkeypatch, batches.write())
+    batches.stop_home()
+    batches.restart()
+    with ThreadPoolExecutor(1) as pool:
+        planned = pool.submit(batches.planner.plan)
+        with pytest.raises(TimeoutError):
+            planned.result(10)
+        batches.home.restart()
+        planned.result(LONG_S)
+    assert batches.read() == ROWS
+
+
+@pytest.mark.long
+def test_a_later_attempt_of_a_task_writes_nothing_beside_what_the_earlier_one_has_left(
+    batches: Batches,
+) -> None:
     """InitProducerId aborts the earlier attempt's transaction while there is no leader."""
     plan = batches.planner.plan()
     reports = batches.write(plan)
@@ -386,7 +408,9 @@ def test_a_later_attempt_of_a_task_ends_what_the_earlier_one_has_left(batches: B
     producer.init(Deadline(LONG_S))
     producer.close()
     batches.restart_home()
-    batches.committer.commit(batches.write(plan, attempt=1))
+    with pytest.raises(ProduceFailedError, match="earlier attempt"):
+        batches.write(plan, attempt=1)
+    batches.committer.commit(batches.write())
     assert batches.read() == ROWS
 
 
@@ -411,7 +435,10 @@ def test_a_repeated_decision_does_not_bring_back_the_rows_of_its_first_attempt(
         batches.restart_home()
 
     monkeypatch.setattr(ConfluentProducer, "commit", commit_struck)
-    batches.committer.commit(reports)
+    with pytest.raises(ProduceFailedError, match="earlier attempt"):
+        batches.committer.commit(reports)
+    batches.committer.abort(reports)
+    batches.committer.commit(batches.write())
     assert batches.read() == ROWS
 
 
@@ -458,7 +485,8 @@ class Coordinated(Batches):
 
     def _named(self, query: str) -> SinkOptions:
         given = {"kafka.bootstrap.servers": self.cluster.bootstrap_servers, "topic": self.topic}
-        return parse_options({**given, "eos.id": query, "eos.inline.bytes": "0"})
+        more = {"eos.id": query, "eos.inline.bytes": "0", "eos.step.timeout.ms": "20000"}
+        return parse_options({**given, **more})
 
     def _coordinators(self, options: SinkOptions) -> list[int]:
         """The partitions of the ids, that of the first task first."""
@@ -467,18 +495,17 @@ class Coordinated(Batches):
         ids = [names.task(0, 0), names.task(1, 0), names.driver, f"{names.group}-permission"]
         return [coordinator_partition(each, self._partitions) for each in ids]
 
-    def plan_without_coordinator(self) -> Plan:
+    def fail_without_coordinator(self) -> None:
         """A new process plans while no broker answers for the first task's id."""
         self.away.stop()
         self.restart()
-        plan = self.planner.plan()
+        self.fail_to_plan()
         self.away.restart()
-        return plan
 
 
 @pytest.fixture
 def coordinated(uncopied: KafkaCluster) -> Iterator[Coordinated]:
-    with closed_after(Coordinated(uncopied)) as made:
+    with closed_after(Coordinated(uncopied, **{"eos.step.timeout.ms": "20000"})) as made:
         yield made
 
 
@@ -491,12 +518,9 @@ def test_aborted_rows_of_an_id_that_no_coordinator_tells_do_not_appear(
     name, deadline = transaction.transactional_id, Deadline(LONG_S)
     coordinated.kafka.control()._end({name: transaction}, False, deadline)
     coordinated.restart_home()
-    plan = coordinated.plan_without_coordinator()
-    assert plan.token.unnamed == {transaction.producer_id}
-    coordinated.committer.commit(coordinated.write(plan))
+    coordinated.fail_without_coordinator()
+    coordinated.committer.commit(coordinated.write())
     assert coordinated.read() == ROWS
-    coordinated.committer.commit(coordinated.write(batch=1, partition=1))
-    assert not coordinated.planner.plan().token.unnamed
 
 
 @pytest.mark.long
@@ -505,8 +529,8 @@ def test_committed_rows_of_an_id_that_no_coordinator_tells_are_not_lost(
 ) -> None:
     commit_without_leader(coordinated, monkeypatch, coordinated.write())
     coordinated.committer.commit(coordinated.write(batch=1, partition=1))
-    plan = coordinated.plan_without_coordinator()
-    coordinated.committer.abort(coordinated.write(plan, batch=2))
+    coordinated.fail_without_coordinator()
+    coordinated.committer.abort(coordinated.write(batch=2))
     assert coordinated.read() == ROWS
 
 
@@ -542,14 +566,10 @@ def die_in_commit(batches: Batches, monkeypatch: pytest.MonkeyPatch, *, carried_
 def test_rows_of_the_driver_end_as_its_transaction_did(
     make: Callable[..., Batches], monkeypatch: pytest.MonkeyPatch, carried_out: bool
 ) -> None:
-    batches = make(**{"eos.inline.bytes": "65536"})
+    batches = make(**{"eos.inline.bytes": "65536", "eos.step.timeout.ms": "20000"})
     die_in_commit(batches, monkeypatch, carried_out=carried_out)
     # The driver's id is initialised while there is no leader.
-    plan = batches.planner.plan()
-    assert plan.token.unchecked == {(batches.topic, 0)}
+    batches.fail_to_plan()
     batches.restart_home()
-    # It would end the earlier rows with its own outcome.
-    with pytest.raises(CommitFailedError):
-        batches.committer.commit(batches.write(plan, batch=1 if carried_out else 0))
     batches.committer.commit(batches.write())
     assert batches.read() == ROWS

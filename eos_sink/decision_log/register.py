@@ -14,7 +14,8 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from eos_sink.decision_log.codec import decode, newer_format
 from eos_sink.decision_log.driver_id import names_partitions
@@ -60,10 +61,11 @@ from eos_sink.protocol.values import (
 if TYPE_CHECKING:
     from eos_sink.kafka.rows import Rows
 
+A = TypeVar("A")
+R = TypeVar("R")
+
 _LOGGER = logging.getLogger("eos_sink.driver")
 _TRIES = 3
-# What is left of a step may be too short for an answer, and without one nothing is known.
-_LOOK_S = 3.0
 # The step may have no time left, and its coordinator may be the broker that does not answer.
 _ABORT_S = 5.0
 # Read for an error message only: which run has taken over.
@@ -235,10 +237,10 @@ class DecisionRegister:
             source: the position that the record moves to, committed to its group as well.
 
         Raises:
-            ProduceFailedError: Kafka did not take one of the rows; the record is not written.
+            ProduceFailedError: Kafka did not take one of the rows, or an earlier attempt's may be
+                open still; the record is not written.
             SupersededError: the log has moved on, or the plan's member was replaced.
-            OperatorNeededError: the log has moved back; or nothing tells how a transaction with
-                rows has ended that Kafka has forgotten to end.
+            OperatorNeededError: the log has moved back.
             CommitFailedError: the plan's member is no longer known to the group.
             OutcomeUnknownError: no answer by the deadline, or the record that would tell is gone.
         """
@@ -246,10 +248,10 @@ class DecisionRegister:
         self._maybe_written = False
         refusals: list[BaseException] = []
 
-        def voted(begun: float) -> float:
-            assert vote is not None
+        def refusing(check: Callable[[A], R], given: A) -> R:
+            """Call it; what it raises ends the write."""
             try:
-                return vote(begun)
+                return check(given)
             except ProducerFenced:
                 raise
             except BaseException as error:
@@ -266,7 +268,7 @@ class DecisionRegister:
                     return entry
                 self._compare(token, entry)
                 if tried and rows:
-                    self._end_hanging(rows, deadline)
+                    refusing(partial(self._check_rows_ended, rows), deadline)
                 prefix = token.names.prefix
                 record = entry.record.next(
                     decision,
@@ -281,7 +283,8 @@ class DecisionRegister:
                 if other_streams is not None:
                     record = replace(record, other_streams=other_streams)
                 claims = [*claims_of(token.names, entry.record, record)]
-                return self._append(token, record, claims, rows, source, vote and voted, deadline)
+                voting = vote and partial(refusing, vote)
+                return self._append(token, record, claims, rows, source, voting, deadline)
             except BaseException as error:
                 is_row_late = deadline.passed and _is_of_row(error, token)
                 if error in refusals or is_row_late or not _repeatable(error):
@@ -366,30 +369,20 @@ class DecisionRegister:
 
     def _end_in_log(self, deadline: Deadline) -> None:
         """Make the log readable: opening it takes away how the last attempt has ended."""
-        from eos_sink.decision_log.end_hanging import end_in_log
+        from eos_sink.decision_log.hanging import end_in_log
 
         end_in_log(self._kafka, self._names, self.connect(deadline).home, deadline)
 
-    def _end_hanging(self, rows: Sequence[Rows], deadline: Deadline) -> None:
-        """End what an earlier attempt may have left open in a partition that had no leader when it
-        was aborted (KAFKA-20734): the commit of this one would make its rows visible, too.
+    def _check_rows_ended(self, rows: Sequence[Rows], deadline: Deadline) -> None:
+        """Check that opening has ended all rows of the last attempt.
 
         Raises:
-            ProduceFailed: such a partition has no leader yet.
+            ProduceFailed: it has not, or may not have.
         """
-        from eos_sink.decision_log.end_hanging import end_hanging_of
-        from eos_sink.kafka.calls import retry_until
+        from eos_sink.decision_log.hanging import check_ended
 
-        kafka, driver = self._kafka, self._names.driver
         topics = frozenset(topic for some in rows for topic in some.topics[0])
-        answers = Deadline(deadline.left + _LOOK_S)
-        # A broker that restarts soon leads its partitions again.
-        retry_until(
-            deadline,
-            lambda: kafka.control().find_hanging(topics, [driver], "", answers),
-            lambda look: not look.unknown,
-        )
-        end_hanging_of(kafka, self._names, self.records, driver, topics, answers)
+        check_ended(self._kafka, self._names.driver, topics, deadline)
 
     def _find_own(
         self, token: PlanToken, writer: str, error: Exception, deadline: Deadline

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.decision_log.driver_id import describe_driver
-from eos_sink.decision_log.end_hanging import end_in_log
+from eos_sink.decision_log.hanging import end_in_log
 from eos_sink.decision_log.register import check_forward
 from eos_sink.driver.settle import settle
 from eos_sink.errors import OutcomeUnknownError

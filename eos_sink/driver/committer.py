@@ -222,11 +222,6 @@ class Committer:
             )
         source = self._move_source(record, decision.batch, deadline)
         self._check_topics(decision, reports, deadline)
-        places = {place for place in token.unchecked if place[0] in _topics(rows)}
-        if places:
-            from eos_sink.protocol.hanging_errors import unchecked
-
-            raise unchecked(self._names, places)
         if decision.prepared:
             # Now that their rows are there: the topics may be other ones when they are settled.
             topic_ids = self._kafka.topic_ids(decision.topics, deadline)

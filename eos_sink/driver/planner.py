@@ -8,12 +8,11 @@ plan reads the log to its end.
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.decision_log.driver_id import explain_wait
-from eos_sink.decision_log.end_hanging import end_hanging, topics_of
+from eos_sink.decision_log.hanging import topics_of
 from eos_sink.decision_log.other_logs import check_no_logs
 from eos_sink.driver.abort import (
     abort_all,
@@ -23,6 +22,7 @@ from eos_sink.driver.abort import (
     settle_without_id,
 )
 from eos_sink.driver.batch_metrics import log_superseded
+from eos_sink.driver.hanging import end_hanging
 from eos_sink.driver.processes import (
     current_run,
     is_dead_here,
@@ -30,7 +30,7 @@ from eos_sink.driver.processes import (
     uses_tcp_to_spark,
 )
 from eos_sink.driver.session import DriverSession
-from eos_sink.driver.settle import Settlement, settle
+from eos_sink.driver.settle import Settlement, commit_open, settle
 from eos_sink.errors import (
     ClusterError,
     EosSinkError,
@@ -54,7 +54,7 @@ from eos_sink.protocol.model import (
 )
 from eos_sink.protocol.rules import check_unrecorded
 from eos_sink.protocol.topic_rules import TopicRules
-from eos_sink.protocol.values import MemberRefused, MemberState, Place
+from eos_sink.protocol.values import MemberRefused, MemberState
 from eos_sink.sink_options import SinkOptions
 
 if TYPE_CHECKING:
@@ -95,8 +95,6 @@ class Planner:
         self._rules: tuple[dict[str, TopicRules], Deadline] | None = None
         self._planned: Entry | None = None
         self._settled: tuple[Decision, Settlement] | None = None
-        self._unchecked: frozenset[Place] = frozenset()
-        self._unnamed: frozenset[int] = frozenset()
         self._source: SourceReader | None = None
         self._source_checked = False
         if options.source is not None:
@@ -146,9 +144,7 @@ class Planner:
                     self._source.check_query(query)
                 entry, found = self._check_source(self._source, entry, found, deadline)
             self._planned = entry
-            token = replace(
-                self._session.token(entry), unchecked=self._unchecked, unnamed=self._unnamed
-            )
+            token = self._session.token(entry)
             return Plan(
                 token,
                 entry.decision,
@@ -240,8 +236,6 @@ class Planner:
             return self._recover(deadline)
         planned = self._planned
         if planned and entry.seq == planned.seq + 1 and entry.decision != planned.decision:
-            if self._unchecked or self._unnamed:
-                self._end_hanging(entry, deadline)
             return entry
         # The last plan came to nothing. Its abort() may not have known of it, or may have died.
         return self._abort_undecided(entry, deadline)
@@ -405,13 +399,16 @@ class Planner:
         return entry
 
     def _end_hanging(self, entry: Entry, deadline: Deadline) -> None:
-        """End what a transaction of a plan that came to nothing has left open."""
-        self._unchecked, self._unnamed = end_hanging(
-            self._kafka,
-            self._names,
+        """End what a transaction of a plan that came to nothing has left open. Readers of other
+        partitions need not wait for one that cannot be looked at."""
+        kafka, names, record = self._kafka, self._names, entry.record
+        end_hanging(
+            kafka,
+            names,
             self._register.records,
             topics_of(self._options, entry.decision),
             deadline,
+            lambda: commit_open(kafka, names, record, deadline, just_decided=False),
         )
 
     def _settle_without_id(self, deadline: Deadline) -> None:

@@ -50,13 +50,7 @@ def settle(
     decision = record.decision
     if decision is None or record.settled:
         return Settlement(seen=record.settled)
-    known = evidence_in_log(names, decision)
-    if not just_decided:
-        known = ask_coordinators(kafka, known, deadline)
-        known = ask_topic_ids(kafka, known, deadline)
-    open_ = [e.transaction for e in known if just_decided or outcome(e) is Outcome.OPEN]
-    ended = kafka.control().end(open_, commit=True, deadline=deadline)
-    known = tuple(replace(each, end=ended.get(each.transaction)) for each in known)
+    known = commit_open(kafka, names, record, deadline, just_decided=just_decided)
     # Of a transaction whose EndTxn has no answer the topics are not asked.
     known = ask_topics(kafka, known, deadline)
     found = [(each, outcome(each)) for each in known]
@@ -69,6 +63,21 @@ def settle(
         made_again=frozenset(e.entry.witness.topic for e in known if e.made_again),
         seen=all(_seen(each) for each in known),
     )
+
+
+def commit_open(
+    kafka: Kafka, names: QueryNames, record: LogRecord, deadline: Deadline, *, just_decided: bool
+) -> tuple[Evidence, ...]:
+    """Commit what is open of a record's decision, without a look at its rows; see `settle`."""
+    if record.decision is None or record.settled:
+        return ()
+    known = evidence_in_log(names, record.decision)
+    if not just_decided:
+        known = ask_coordinators(kafka, known, deadline)
+        known = ask_topic_ids(kafka, known, deadline)
+    open_ = [e.transaction for e in known if just_decided or outcome(e) is Outcome.OPEN]
+    ended = kafka.control().end(open_, commit=True, deadline=deadline)
+    return tuple(replace(each, end=ended.get(each.transaction)) for each in known)
 
 
 def _seen(evidence: Evidence) -> bool:

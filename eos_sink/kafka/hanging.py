@@ -7,6 +7,7 @@ it, and the next transaction of the same producer that writes there ends it with
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +15,7 @@ from kafka import errors as kafka_errors
 from kafka.protocol.admin.transactions import DescribeProducersRequest
 from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 
+from eos_sink.errors import OutcomeUnknownError
 from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import is_denied, no_answer
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 # A broker that died is known to be dead within its session, 9 s by default.
 _ANSWER_S = 12.0
 _MARKERS_S = 5.0
+# So many ids have all coordinators, 50 by default: an id's follows from its hash.
+_PROBE, _PROBES = "coordinator", 500
 
 
 class OpenTransaction(NamedTuple):
@@ -61,7 +65,11 @@ def find_hanging(
         ids = {state.transaction.producer_id: name for name, state in states.items()}
     if prefix and (others := producers - ids.keys()):
         ids |= control.name_producers(others, deadline)
-    unnamed = producers - ids.keys()
+        if (unnamed := others - ids.keys()) and _all_coordinate(control, prefix, deadline):
+            # A coordinator may have moved when it was asked. Else they are of other principals.
+            ids |= control.name_producers(unnamed, deadline)
+        else:
+            unknown |= {each.place for each in opened if each.producer_id in unnamed}
     own = {i for i, name in ids.items() if name in names or (prefix and name.startswith(prefix))}
     opened = {each for each in opened if each.producer_id in own}
     soon = deadline.within(_MARKERS_S)
@@ -88,8 +96,18 @@ def find_hanging(
                 )
                 for each in sorted(opened - ending)
             ]
-            return HangingLook(hanging, unknown | {each.place for each in ending}, unnamed)
-    return HangingLook([], unknown, unnamed)
+            return HangingLook(hanging, unknown | {each.place for each in ending})
+    return HangingLook([], unknown)
+
+
+def _all_coordinate(control: KafkaPythonControl, prefix: str, deadline: Deadline) -> bool:
+    """True if each partition of __transaction_state has a coordinator that answers: what none of
+    them names then is hidden from this principal, so it is none of the query's."""
+    ids = [f"{prefix}{_PROBE}-{number}" for number in range(_PROBES)]
+    with contextlib.suppress(OutcomeUnknownError):
+        control.describe(ids, deadline.within(_MARKERS_S))
+        return True
+    return False
 
 
 def end_hanging(wire: Wire, hanging: Hanging, commit: bool, deadline: Deadline) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eos_sink.errors import CommitFailedError, OperatorNeededError
+from eos_sink.errors import OperatorNeededError, OutcomeUnknownError
 from eos_sink.identity import QueryNames
 from eos_sink.protocol.model import Decision
 from eos_sink.protocol.operator_errors import ACCEPT, resolve_command
@@ -60,15 +60,16 @@ def outcome_unknown(
     )
 
 
-def unchecked(names: QueryNames, places: Iterable[Place]) -> CommitFailedError:
-    """The driver would write where an earlier transaction of it may be open."""
+def unseen_partitions(names: QueryNames, places: Iterable[Place]) -> OutcomeUnknownError:
+    """The next transactions of the query could end, with their outcome, what is open there."""
     named = [f"{topic}[{partition}]" for topic, partition in sorted(places)]
-    return CommitFailedError(
-        f"Query {names.query}: {', '.join(named)} had no leader when the batch was planned, so an "
-        "earlier transaction of the query may be open there that Kafka has forgotten to end "
-        "(KAFKA-20734): this batch would end it, with its own outcome. Nothing of the batch is "
-        "visible.",
-        remedy="Start the query again when all partitions have leaders (kafka-topics.sh --describe "
-        "--unavailable-partitions): it ends what is open.",
+    return OutcomeUnknownError(
+        f"Query {names.query}: {', '.join(named)} had no leader that answers, or an open "
+        "transaction whose coordinator does not answer. Kafka may have forgotten to end an earlier "
+        "transaction of the query there (KAFKA-20734), and its next one would end that with its "
+        "own outcome. "
+        "Nothing new was written; what is decided becomes visible where there are leaders.",
+        remedy="Start a broker that has a copy of each partition which kafka-topics.sh --describe "
+        "--unavailable-partitions shows. Then start the query again: it ends what is open.",
         data={"partitions": named},
     )

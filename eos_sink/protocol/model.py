@@ -611,11 +611,7 @@ class PlanToken:
     it.
 
     `member` is opaque consumer group metadata (KIP-447), which the group accepts until `session_ms`
-    after the planner's process has ended; `run` is the run that plans. In partitions that are
-    `unchecked` an earlier transaction of the query may be open that Kafka has forgotten to end
-    (KAFKA-20734): each task looks again, and the driver writes no rows there. The producer ids that
-    are `unnamed` have open transactions, and no coordinator told the driver whose: a task that has
-    one of them looks.
+    after the planner's process has ended; `run` is the run that plans.
     """
 
     names: QueryNames
@@ -624,8 +620,6 @@ class PlanToken:
     member: bytes = field(repr=False)
     run: Run | None = None
     session_ms: int = 0
-    unchecked: frozenset[Place] = frozenset()
-    unnamed: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -178,14 +178,12 @@ class HangingLook(NamedTuple):
 
     Attributes:
         hanging: those that were found.
-        unknown: the partitions that no broker answers for, for example since they have no leader.
-        unnamed: the producer ids of open transactions whose transactional id no coordinator tells.
-            It may be hidden from this principal; or its coordinator has no leader, or is moving.
+        unknown: the partitions that no broker answers for, for example since they have no leader,
+            and those with an open transaction whose coordinator does not answer.
     """
 
     hanging: list[Hanging]
     unknown: frozenset[Place]
-    unnamed: frozenset[int]
 
 
 class ProducerFenced(Exception):

@@ -198,47 +198,24 @@ class TaskWriter:
     def _open(self, transactional_id: str, sizes: Sizes | None) -> TransactionalProducer:
         self._clock.begin()
         timeout_ms = self._options.transaction_timeout_ms
-        may_hang = self._may_hang(transactional_id)
-        if may_hang:
-            # Before the id is initialised: its coordinator still knows how the last one ended.
-            self._end_hanging(transactional_id)
         producer = self._kafka.producer(transactional_id, timeout_ms, sizes)
         try:
             producer.init(Deadline(self._options.step_timeout))
-            if self._attempt or may_hang:
-                # What the id has left has ended before, or was ended just now: everywhere?
-                self._end_hanging(transactional_id)
+            # Which has aborted what an earlier attempt has left: everywhere?
+            self._check_earlier_attempt(transactional_id)
         except BaseException:
             producer.close()
             raise
         self._clock.end(Step.OPEN)
         return producer
 
-    def _may_hang(self, transactional_id: str) -> bool:
-        """True if the driver could not look at a partition, or has seen an open transaction of this
-        id and was not told whose."""
-        unnamed = self._plan.token.unnamed
-        if self._plan.token.unchecked or not unnamed:
-            return bool(self._plan.token.unchecked)
-        deadline = Deadline(self._options.step_timeout)
-        states = self._kafka.control().describe([transactional_id], deadline)
-        return states[transactional_id].transaction.producer_id in unnamed
+    def _check_earlier_attempt(self, transactional_id: str) -> None:
+        if not self._attempt:
+            return
+        from eos_sink.decision_log.hanging import check_ended, topics_of
 
-    def _end_hanging(self, transactional_id: str) -> None:
-        from eos_sink.decision_log import DecisionRegister
-        from eos_sink.decision_log.end_hanging import end_hanging_of, topics_of
-
-        plan, options = self._plan, self._options
-        topics = topics_of(options, plan.decision)
-        with contextlib.closing(DecisionRegister(self._kafka, plan.token.names)) as register:
-            end_hanging_of(
-                self._kafka,
-                plan.token.names,
-                register.records,
-                transactional_id,
-                topics,
-                Deadline(options.step_timeout),
-            )
+        topics, deadline = topics_of(self._options, self._plan.decision), self._options.step_timeout
+        check_ended(self._kafka, transactional_id, topics, Deadline(deadline))
 
     def _produce(
         self,

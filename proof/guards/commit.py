@@ -47,19 +47,11 @@ GUARDS = (
         outside="the model's transactions end in all partitions at once",
     ),
     guard(
-        "the driver writes no rows where its earlier transaction may hang",
-        "Where no leader could be asked for a transaction that Kafka has forgotten to end, the "
-        "next one of the same producer ends it: aborted rows appear, committed ones are lost.",
-        never(_COMMITTER, "_decide", "if places:"),
-        "integration/test_markers.py::test_rows_of_the_driver_end_as_its_transaction_did[aborted]",
-        outside="the model's transactions end in all partitions at once",
-    ),
-    guard(
-        "a repeated decision ends what its first attempt has left open",
+        "a repeated decision writes no rows beside those of its first attempt",
         "The driver's id aborts the first attempt, which Kafka forgets in a partition without a "
         "leader: the commit of the next attempt makes the rows of both visible.",
         never(_REGISTER, "write", "tried and rows"),
-        "tests/protocol/test_leaderless.py::test_what_an_attempt_has_left_open_is_ended_before_the_rows_are_written_again"
+        "tests/protocol/test_leaderless.py::test_rows_are_not_written_beside_those_that_an_attempt_has_left_open_but_by_a_replay"
         "[it timed out]",
         "integration/test_markers.py::test_a_repeated_decision_does_not_bring_back_the_rows_of_its_first_attempt",
         outside="the model's transactions end in all partitions at once",

@@ -7,7 +7,7 @@ from proof.guards.guard import Proof, always, drop, guard, insert, move, never, 
 _PLANNER = "eos_sink/driver/planner.py"
 _ABORT_MODULE = "eos_sink/driver/abort.py"
 _VERSIONS = "eos_sink/kafka_config/broker_versions.py"
-_HANGING = "eos_sink/decision_log/end_hanging.py"
+_HANGING = "eos_sink/driver/hanging.py"
 _HOW_ENDED = (
     "tests/decision_log/test_hanging.py::"
     "test_the_coordinator_and_the_log_tell_how_a_tasks_transaction_has_ended"
@@ -141,6 +141,21 @@ GUARDS = (
         f"{_MARKERS}test_a_transaction_that_times_out_without_a_leader_does_not_come_back"
         "[a new process]",
         f"{_MARKERS}test_a_committed_transaction_whose_marker_was_dropped_becomes_visible_at_the_next_start",
+        outside="the model's transactions end in all partitions at once",
+    ),
+    guard(
+        "a plan waits for partitions that cannot be looked at",
+        "What Kafka has forgotten to end there ends with the next transaction, and its outcome.",
+        drop(_HANGING, "end_hanging", "raise unseen_partitions(...)"),
+        f"{_LEADERLESS}test_what_is_decided_is_settled_before_a_plan_waits_for_a_partition_to_look_at",
+        f"{_MARKERS}test_a_plan_waits_for_a_partition_without_a_leader_and_names_it",
+        outside="the model's transactions end in all partitions at once",
+    ),
+    guard(
+        "what is decided is committed before a plan waits",
+        "Readers of other partitions do not wait for the one that cannot be looked at.",
+        drop(_HANGING, "end_hanging", "before_waiting()"),
+        f"{_LEADERLESS}test_what_is_decided_is_settled_before_a_plan_waits_for_a_partition_to_look_at",
         outside="the model's transactions end in all partitions at once",
     ),
     guard(

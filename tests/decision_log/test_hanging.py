@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from eos_sink.decision_log.end_hanging import was_committed
+from eos_sink.driver.hanging import was_committed
 from eos_sink.identity import QueryNames
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import (

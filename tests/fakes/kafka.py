@@ -170,7 +170,14 @@ class FakeControl:
         self, topics: Iterable[str], ids: Collection[str], prefix: str, deadline: Deadline
     ) -> HangingLook:
         """This Kafka forgets no marker."""
-        return HangingLook([], frozenset(), frozenset())
+        partitions = {
+            (name, number): log
+            for name in topics
+            if name in self._cluster.topics
+            for number, log in enumerate(self._cluster.topics[name].partitions)
+        }
+        without = frozenset(place for place, log in partitions.items() if not log.has_leader)
+        return HangingLook([], without)
 
     def end_hanging(self, hanging: Hanging, commit: bool, deadline: Deadline) -> bool:
         raise AssertionError(f"nothing hangs, but {hanging}")

@@ -29,6 +29,7 @@ class Cluster:
 
     def __init__(self, ids: Mapping[int, str], status: TransactionStatus, now: int = 1) -> None:
         self.wire = None
+        self.silent = False
         self.ids = ids
         self.state = TransactionState(Transaction(OWN, now, 3), status, 0, 1)
 
@@ -40,6 +41,9 @@ class Cluster:
         return {each: self.ids[each] for each in producers if each in self.ids}
 
     def describe(self, ids: Iterable[str], _: Deadline) -> Mapping[str, TransactionState]:
+        ids = list(ids)
+        if self.silent and ids and OWN not in ids:
+            raise OutcomeUnknownError("There was no answer.", remedy="")
         return dict.fromkeys(ids, self.state)
 
 
@@ -69,7 +73,7 @@ def test_what_has_ended_elsewhere_hangs(status: TransactionStatus) -> None:
     (found,) = look.hanging
     assert found.transaction == Transaction(OWN, 1, 3)
     assert (found.topic, found.partition, found.start, found.coordinator_epoch) == ("t", 0, 100, 7)
-    assert (look.unknown, look.unnamed) == (frozenset({OTHER}), frozenset())
+    assert look.unknown == {OTHER}
 
 
 def test_what_is_open_or_belongs_to_another_producer_by_now_does_not_hang() -> None:
@@ -80,17 +84,21 @@ def test_what_is_open_or_belongs_to_another_producer_by_now_does_not_hang() -> N
 def test_another_programs_transaction_is_its_own(leaders: list[OpenTransaction]) -> None:
     leaders[:] = [opened(2)]
     look = Cluster({2: FOREIGN}, TransactionStatus.COMPLETE_ABORT).look()
-    assert (look.hanging, look.unnamed) == ([], frozenset())
+    assert look.hanging == []
+    assert look.unknown == {OTHER}
 
 
-def test_a_producer_that_no_coordinator_names_may_be_the_querys(
-    leaders: list[OpenTransaction],
+@pytest.mark.parametrize("silent", [True, False], ids=["no coordinator", "a coordinator"])
+def test_a_producer_that_no_coordinator_names_may_be_the_querys_if_one_is_silent(
+    leaders: list[OpenTransaction], silent: bool
 ) -> None:
-    """Its coordinator has no leader, or is moving."""
+    """Else it is hidden from this principal, so it is of another program."""
     leaders[:] = [opened(1), opened(2)]
-    look = Cluster({1: OWN}, TransactionStatus.COMPLETE_ABORT).look()
+    cluster = Cluster({1: OWN}, TransactionStatus.COMPLETE_ABORT)
+    cluster.silent = silent
+    look = cluster.look()
     assert [each.transaction.producer_id for each in look.hanging] == [1]
-    assert look.unnamed == {2}
+    assert look.unknown == {OTHER, *[PLACE] * silent}
 
 
 class SilentLeaders:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from eos_sink.errors import FailureKind, ProduceFailedError
-from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import BatchId
 from eos_sink.protocol.values import HangingLook
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeControl, FakeKafka
 from tests.protocol.driver import STREAM, Driver
-from tests.protocol.world import TOPIC, World, open_ids
+from tests.protocol.world import TOPIC, World, open_ids, options
 
 PARTS = 4
 
@@ -78,23 +76,14 @@ def test_an_error_that_needs_no_explanation_is_not_its_own_cause() -> None:
     assert failed.value.__cause__ is not failed.value
 
 
-@pytest.mark.parametrize("found", ["a partition without an answer", "a producer without a name"])
-def test_a_task_writes_nothing_while_what_its_id_has_left_may_be_open(
-    found: str, monkeypatch: pytest.MonkeyPatch
+def test_a_repeated_attempt_writes_nothing_while_what_the_first_has_left_may_be_open(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The plan says what the driver could not look at, so the task looks, and cannot either."""
-    world = World([])
-    plan, kafka, place = Driver(world).planner.plan(), FakeKafka(world.cluster), (TOPIC, 0)
-    if found == "a partition without an answer":
-        token = replace(plan.token, unchecked=frozenset({place}))
-    else:
-        name, deadline = world.options.names.task(0, 0), Deadline(1)
-        kafka.producer(name, 60_000).init(deadline)
-        left = kafka.control().describe([name], deadline)[name].transaction
-        token = replace(plan.token, unnamed=frozenset({left.producer_id}))
-    look = HangingLook([], frozenset({place}), frozenset())
+    world = World([], options=options(**{"eos.step.timeout.ms": "1000"}))
+    plan, kafka = Driver(world).planner.plan(), FakeKafka(world.cluster)
+    look = HangingLook([], frozenset({(TOPIC, 0)}))
     monkeypatch.setattr(FakeControl, "find_hanging", lambda *_: look)
-    writer = TaskWriter(kafka, world.options, replace(plan, token=token))
+    writer = TaskWriter(kafka, world.options, plan, attempt=1)
     with pytest.raises(ProduceFailedError) as refused:
         writer.write(BatchId(STREAM, 0), 0, [pa.record_batch({"value": [b"a"]})])
     assert refused.value.data["kind"] == FailureKind.DELIVERY_FAILED.value

@@ -1,17 +1,16 @@
 """End what Kafka has forgotten to end, before the next transaction of the same producer does.
 
-Looked for only where it can have happened: at the first plan of a process, after a plan that came
-to nothing, and in a later attempt of a task or of the driver.
+Looked for only where it can have happened: at the first plan of a process, and after a plan that
+came to nothing.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
-from eos_sink.errors import FailureKind, OutcomeUnknownError
+from eos_sink.decision_log.hanging import LOOK_S, end_as_elsewhere, next_epoch
 from eos_sink.identity import QueryNames
+from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.protocol.model import Decision, Entry, LogRecord, Numbering, Override
@@ -19,56 +18,63 @@ from eos_sink.protocol.values import (
     COMMITTED,
     Hanging,
     Place,
-    Position,
-    ProduceFailed,
     ProducerIdentity,
     Transaction,
     TransactionStatus,
-)
-from eos_sink.sink_options import SinkOptions
-
-_LOGGER = logging.getLogger("eos_sink.driver")
-_ENDED = (
-    "%s was %s, and Kafka forgot it there because the partition had no leader (KAFKA-20734). It is "
-    "ended there now."
 )
 
 ReadRecords = Callable[[Deadline], Sequence[Entry]]
 
 
-def topics_of(options: SinkOptions, decision: Decision | None) -> frozenset[str]:
-    """The topics that the query is known to write. A column may name more."""
-    return options.named_topics | frozenset(decision.topics if decision else ())
-
-
-def end_hanging(  # noqa: PLR0913
+def end_hanging(  # noqa: PLR0913, PLR0917
     kafka: Kafka,
     names: QueryNames,
     read_records: ReadRecords,
     topics: frozenset[str],
     deadline: Deadline,
-    *,
-    only: str = "",
-) -> tuple[frozenset[Place], frozenset[int]]:
-    """End the query's hanging transactions as they ended elsewhere.
+    before_waiting: Callable[[], object],
+) -> None:
+    """End the query's hanging transactions as they ended elsewhere. Wait for partitions that cannot
+    be looked at: what hangs there would end with the next transaction, and with its outcome.
 
     Args:
         read_records: of the query, oldest first. Called if something hangs.
         topics: where to look.
-        only: look for transactions of this id, not of all ids.
-
-    Returns:
-        The partitions that could not be looked at, and the producer ids of open transactions that
-        may be the query's. Before another look nothing may be written there, or with these ids.
+        before_waiting: called once, before it waits.
 
     Raises:
-        OutcomeUnknownError: no answer about the driver's id or `only`, or from a broker.
+        OutcomeUnknownError: a partition could not be looked at in time; or no answer about the
+            driver's id, or from a broker.
         OperatorNeededError: nothing tells how one has ended.
         ClusterError: a permission is missing.
     """
-    control = kafka.control()
-    ids, prefix = ([only], "") if only else ([names.driver], f"{names.group}-")
-    found, unknown, unnamed = control.find_hanging(topics, ids, prefix, deadline)
+    answers = Deadline(deadline.left + LOOK_S)
+
+    def end() -> frozenset[Place]:
+        return _end_found(kafka, names, read_records, topics, answers)
+
+    unseen = end()
+    if unseen:
+        before_waiting()
+        if not deadline.passed:
+            unseen = retry_until(deadline, end, lambda places: not places)
+    if unseen:
+        from eos_sink.protocol.hanging_errors import unseen_partitions
+
+        raise unseen_partitions(names, unseen)
+
+
+def _end_found(
+    kafka: Kafka,
+    names: QueryNames,
+    read_records: ReadRecords,
+    topics: frozenset[str],
+    deadline: Deadline,
+) -> frozenset[Place]:
+    """Return the partitions where something may hang still."""
+    found, unknown = kafka.control().find_hanging(
+        topics, [names.driver], f"{names.group}-", deadline
+    )
     records = [each.record for each in read_records(deadline)] if found else []
     for each in found:
         name = each.transaction.transactional_id
@@ -82,84 +88,9 @@ def end_hanging(  # noqa: PLR0913
             last = last_decision(names, each.transaction, decisions)
             is_repeated = last is not None and last is decisions[-1]
             raise outcome_unknown(names, kafka.log_topic, each, last, is_repeated=is_repeated)
-        if control.end_hanging(each, commit, deadline):
-            _LOGGER.warning(_ENDED, each, "committed" if commit else "aborted")
-        else:
+        if not end_as_elsewhere(kafka, each, commit, deadline):
             unknown |= {(each.topic, each.partition)}
-    if unknown:
-        _LOGGER.warning(
-            "Query %s: %s: no leader, or no answer. Kafka may have forgotten to end an earlier "
-            "transaction of the query there (KAFKA-20734), which holds readers up. It is ended "
-            "when there is a leader; until then no transaction of the query writes to the topic.",
-            names.query,
-            ", ".join(f"{topic}[{number}]" for topic, number in sorted(unknown)),
-        )
-    return unknown, unnamed
-
-
-def end_hanging_of(  # noqa: PLR0913, PLR0917
-    kafka: Kafka,
-    names: QueryNames,
-    read_records: ReadRecords,
-    transactional_id: str,
-    topics: frozenset[str],
-    deadline: Deadline,
-) -> None:
-    """End what an earlier attempt has left open, before the next one writes under its id.
-
-    Raises:
-        ProduceFailed: a partition could not be looked at.
-    """
-    unchecked, _ = end_hanging(kafka, names, read_records, topics, deadline, only=transactional_id)
-    for topic, partition in sorted(unchecked):
-        raise ProduceFailed(
-            f"{topic}[{partition}] has no leader, and an earlier transaction of "
-            f"{transactional_id} may be open there.",
-            FailureKind.DELIVERY_FAILED,
-            topic,
-        )
-
-
-def end_in_log(kafka: Kafka, names: QueryNames, home: Position, deadline: Deadline) -> None:
-    """End the driver's last transaction in the decision log if Kafka has forgotten to, since no one
-    can read past it there. Before the driver's id is initialised, which takes its state away, and
-    ends what is open: so wait for the partition's leader.
-
-    Args:
-        home: in the query's partition of the log.
-
-    Raises:
-        OutcomeUnknownError: the partition has no leader, or there was no answer.
-        ClusterError: a permission is missing.
-    """
-    from eos_sink.kafka.calls import retry_until
-
-    control = kafka.control()
-    look = retry_until(
-        deadline,
-        lambda: control.find_hanging([home.topic], [names.driver], "", deadline),
-        lambda look: (home.topic, home.partition) not in look.unknown,
-    )
-    if (home.topic, home.partition) in look.unknown:
-        raise OutcomeUnknownError(
-            f"Partition {home.partition} of the decision log {home.topic} has no leader that "
-            "answers, or the query's last record is still being committed there.",
-            remedy="Start the partition's brokers, then start the query again.",
-        )
-    for each in look.hanging:
-        ended = each.state.transaction
-        if ended == each.transaction and each.state.status in COMMITTED:
-            commit = True
-        # Nothing has written there since, so it was this one that was aborted.
-        elif each.state.status is TransactionStatus.COMPLETE_ABORT and ended in (
-            each.transaction,
-            _next_epoch(each.transaction),
-        ):
-            commit = False
-        else:
-            continue
-        if control.end_hanging(each, commit, deadline):
-            _LOGGER.warning(_ENDED, each, "committed" if commit else "aborted")
+    return unknown
 
 
 def was_committed(names: QueryNames, hanging: Hanging, records: Sequence[LogRecord]) -> bool | None:
@@ -188,7 +119,7 @@ def was_committed(names: QueryNames, hanging: Hanging, records: Sequence[LogReco
         return True
     # Where the brokers abort, the id has the next epoch. So it has where another batch has used the
     # id since, and that was aborted.
-    expired = aborted and state.transaction == _next_epoch(transaction)
+    expired = aborted and state.transaction == next_epoch(transaction)
     return False if expired and last is decisions[-1] else None
 
 
@@ -215,10 +146,6 @@ def _of_driver(transaction: Transaction, records: Sequence[LogRecord]) -> bool |
             return None if each.seq > before + 1 else False
         before = each.seq
     return False
-
-
-def _next_epoch(transaction: Transaction) -> Transaction:
-    return replace(transaction, epoch=transaction.epoch + 1)
 
 
 def _is_settled(decision: Decision, records: Sequence[LogRecord]) -> bool:
