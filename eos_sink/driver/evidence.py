@@ -14,8 +14,9 @@ from eos_sink.kafka.interfaces import Kafka
 from eos_sink.protocol.outcome import Evidence, Source, is_proven, missing
 from eos_sink.protocol.values import Visibility
 
-# Another producer's open transaction may hide a witness until its timeout.
+# Another producer's open transaction may hide a witness until its timeout, but not the marker.
 _PERSON_S = 10.0
+_HIDDEN_S = 1.0, 5.0, inf
 # A transaction's marker is behind all its rows of the partition, which may be many.
 _MARKERS_S = 20.0
 
@@ -61,18 +62,31 @@ def ask_topic_ids(
 def ask_topics(
     kafka: Kafka, known: Iterable[Evidence], deadline: Deadline, *, patience_s: float = inf
 ) -> tuple[Evidence, ...]:
-    """Add what the witnesses show, and the markers behind unreadable ones.
+    """Add what the witnesses show, and the markers behind those that are unreadable, or that an
+    open transaction of another producer hides.
 
     Args:
-        patience_s: how long to wait for witnesses that an open transaction hides.
+        patience_s: how long to wait for the hidden ones.
     """
-    known = tuple(known)
-    witnesses = {e.entry.witness: e.transaction for e in known if missing(e) is Source.WITNESS}
-    if witnesses:
-        seen = kafka.visibility(witnesses, deadline.within(patience_s))
-        known = tuple(replace(e, witness=seen.get(e.entry.witness, e.witness)) for e in known)
-    unreadable = {e.entry.witness: e.transaction for e in known if missing(e) is Source.MARKER}
-    if unreadable:
-        markers = kafka.markers(unreadable, deadline.within(_MARKERS_S))
-        known = tuple(replace(e, marker=markers.get(e.entry.witness, e.marker)) for e in known)
+    known, patience = tuple(known), deadline.within(patience_s)
+    for wait in _HIDDEN_S:
+        known = _ask_witnesses(kafka, known, patience.within(wait))
+        known = _ask_markers(kafka, known, deadline.within(_MARKERS_S))
     return known
+
+
+def _ask_witnesses(
+    kafka: Kafka, known: tuple[Evidence, ...], deadline: Deadline
+) -> tuple[Evidence, ...]:
+    asked = {e.entry.witness: e.transaction for e in known if missing(e) is Source.WITNESS}
+    seen = kafka.visibility(asked, deadline) if asked else {}
+    return tuple(replace(e, witness=seen.get(e.entry.witness, e.witness)) for e in known)
+
+
+def _ask_markers(
+    kafka: Kafka, known: tuple[Evidence, ...], deadline: Deadline
+) -> tuple[Evidence, ...]:
+    sources = Source.WITNESS, Source.MARKER
+    asked = {e.entry.witness: e.transaction for e in known if missing(e) in sources}
+    told = kafka.markers(asked, deadline) if asked else {}
+    return tuple(replace(e, marker=told.get(e.entry.witness, e.marker)) for e in known)

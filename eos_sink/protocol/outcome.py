@@ -101,11 +101,11 @@ def outcome(evidence: Evidence) -> Outcome:
     certain = _without_topic(evidence)
     if certain is not None:
         return certain
-    committed = _VISIBLE.get(evidence.witness)
+    committed = _VISIBLE.get(evidence.witness, evidence.marker)
     if committed is None:
         if evidence.witness is None and not evidence.later:
             return Outcome.UNKNOWN
-        committed = evidence.override if evidence.marker is None else evidence.marker
+        committed = evidence.override
     if committed is None:
         if evidence.accepted:
             return Outcome.ACCEPTED
@@ -116,15 +116,17 @@ def outcome(evidence: Evidence) -> Outcome:
 
 
 def missing(evidence: Evidence) -> Source | None:
-    """Return the source to ask next; None: all is known that can be, or the transaction is open."""
+    """Return the source to ask next; None: all is known that can be, or the transaction is open.
+
+    Where a witness is still hidden from readers, its marker may tell before.
+    """
     if _without_topic(evidence) is not None:
         return None
     if evidence.state is None and evidence.end is None:
         return Source.COORDINATOR
-    if evidence.witness is None:
-        return Source.WITNESS
-    asks = evidence.witness is Visibility.UNREADABLE and evidence.marker is None
-    return Source.MARKER if asks else None
+    if evidence.marker is not None or evidence.witness in _VISIBLE:
+        return None
+    return Source.WITNESS if evidence.witness is None else Source.MARKER
 
 
 def is_proven(evidence: Evidence) -> bool:

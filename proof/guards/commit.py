@@ -180,10 +180,10 @@ GUARDS = (
         "A refused EndTxn or another epoch is not an abort: the sink reads the record itself.",
         swap(
             "eos_sink/driver/evidence.py",
-            "ask_topics",
-            "seen = kafka.visibility(...)",
+            "_ask_witnesses",
+            "seen = ...",
             "from eos_sink.protocol.values import Visibility\n"
-            "seen = dict.fromkeys(witnesses, Visibility.ABORTED)",
+            "seen = dict.fromkeys(asked, Visibility.ABORTED)",
         ),
         f"{_STORY}test_a_committed_transaction_that_answers_fenced_is_known_by_its_witness",
         f"{_REPLAY}test_a_committed_batch_whose_ids_are_taken_is_known_by_its_witnesses[4.3.0]",

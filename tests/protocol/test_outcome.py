@@ -270,6 +270,7 @@ def test_what_is_missing_is_asked_for_in_the_order_of_its_weight() -> None:
             assert needs in (Source.COORDINATOR, Source.WITNESS), known
         if needs is Source.MARKER:
             assert known.witness is Visibility.UNREADABLE
+            assert known.marker is None
         if known.settled or known.end is EndOutcome.DONE:
             assert needs is None
 
