@@ -63,7 +63,7 @@ def test_a_start_learns_from_the_marker_how_what_readers_cannot_see_yet_has_ende
 ) -> None:
     topic = new_topic(kafka, "held", partitions=1)
     query = run(kafka, topic=topic, eos_step_timeout_ms="30000")
-    with open_transaction(query, topic):
+    with open_transaction(query, topic) as foreign:
         transaction = decide(query, monkeypatch)
         if how == "committed":
             query.kafka.control().end([transaction], commit=True, deadline=Deadline(SOON_S))
@@ -72,6 +72,9 @@ def test_a_start_learns_from_the_marker_how_what_readers_cannot_see_yet_has_ende
         late.init(Deadline(SOON_S))
         late.close()
         waits = Deadline(SOON_S)
+        place = topic, 0
+        (holder,) = query.kafka.control().find_holders([place], Deadline(SOON_S)).values()
+        assert holder.transactional_id == foreign
         plan = query.plan()
         assert not waits.passed
         assert plan.lost == ({0} if how == "aborted" else set())

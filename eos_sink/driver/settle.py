@@ -6,15 +6,28 @@ commit. The witness does: a read_committed reader gets that record or skips it.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from eos_sink.driver.evidence import ask_coordinators, ask_topic_ids, ask_topics
-from eos_sink.errors import UnfinishedError
+from eos_sink.errors import EosSinkError, UnfinishedError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.protocol.model import Decision, LogRecord
-from eos_sink.protocol.outcome import Evidence, Outcome, evidence_in_log, outcome
+from eos_sink.protocol.outcome import (
+    Evidence,
+    Outcome,
+    Source,
+    evidence_in_log,
+    missing,
+    outcome,
+)
+from eos_sink.protocol.values import Place, Transaction
+
+# For the text of an error, after the step's own deadline.
+_EXPLAIN_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -55,6 +68,8 @@ def settle(
     known = ask_topics(kafka, known, deadline)
     found = [(each, outcome(each)) for each in known]
     if unfinished := [e for e, became in found if became in (Outcome.OPEN, Outcome.UNKNOWN)]:
+        if hidden := [each for each in unfinished if missing(each) is Source.WITNESS]:
+            raise _hidden(kafka, names, decision, hidden, deadline)
         ids = sorted(each.transaction.transactional_id for each in unfinished)
         raise _unfinished(names, decision, ids, deadline)
     return Settlement(
@@ -83,6 +98,42 @@ def commit_open(
 def _seen(evidence: Evidence) -> bool:
     """Committed by Kafka's evidence alone: an operator may change an override."""
     return outcome(replace(evidence, override=None, accepted=False)) is Outcome.COMMITTED
+
+
+def _hidden(
+    kafka: Kafka,
+    names: QueryNames,
+    decision: Decision,
+    hidden: Sequence[Evidence],
+    deadline: Deadline,
+) -> UnfinishedError:
+    """They have ended, but an open transaction keeps readers from seeing how."""
+    witnesses = [each.entry.witness for each in hidden]
+    places = sorted({(each.topic, each.partition) for each in witnesses})
+    holders: dict[Place, Transaction] = {}
+    with contextlib.suppress(EosSinkError):
+        holders = kafka.control().find_holders(places, Deadline(_EXPLAIN_S))
+    waits = {f"{t}[{n}]": _name(holders.get((t, n))) for t, n in places}
+    return UnfinishedError(
+        f"Query {names.query}: {decision.batch} is decided, and how {len(hidden)} of its "
+        f"{len(decision.prepared)} transactions have ended could not be seen within "
+        f"{deadline.seconds:.0f} s: readers wait "
+        f"{', '.join(f'in {place} for {holder}' for place, holder in waits.items())}.",
+        remedy="Start the query again when that has ended: what was aborted is written again.",
+        data={
+            "batch": decision.batch.batch,
+            "stream": decision.batch.stream,
+            "transactions": sorted(each.transaction.transactional_id for each in hidden),
+            "waits_for": waits,
+        },
+    )
+
+
+def _name(holder: Transaction | None) -> str:
+    if holder is None:
+        return "a leader"
+    name = holder.transactional_id or "that no coordinator names"
+    return f"the open transaction {name} (producer id {holder.producer_id})"
 
 
 def _unfinished(

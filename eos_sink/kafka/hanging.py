@@ -110,6 +110,24 @@ def _all_coordinate(control: KafkaPythonControl, prefix: str, deadline: Deadline
     return False
 
 
+def find_holders(
+    control: KafkaPythonControl, places: frozenset[Place], deadline: Deadline
+) -> dict[Place, Transaction]:
+    """See `eos_sink.kafka.interfaces.TransactionControl.find_holders`."""
+    opened, _ = find_open(control.wire, {topic for topic, _ in places}, deadline)
+    oldest = {
+        each.place: each
+        for each in sorted(opened, key=lambda each: -each.start)
+        if each.place in places
+    }
+    producers = {each.producer_id for each in oldest.values()}
+    names = control.name_producers(producers, deadline) if producers else {}
+    return {
+        place: Transaction(names.get(each.producer_id, ""), each.producer_id, each.epoch)
+        for place, each in oldest.items()
+    }
+
+
 def end_hanging(wire: Wire, hanging: Hanging, commit: bool, deadline: Deadline) -> bool:
     """See `eos_sink.kafka.interfaces.TransactionControl.end_hanging`."""
     transaction, place = hanging.transaction, (hanging.topic, hanging.partition)

@@ -264,6 +264,10 @@ class TransactionControl(Protocol):
             ClusterError: Read on a topic is missing.
         """
 
+    def find_holders(self, places: Iterable[Place], deadline: Deadline) -> dict[Place, Transaction]:
+        """The oldest open transaction of each of these partitions, behind which read_committed
+        readers wait. Its id is empty if no coordinator tells it."""
+
     def end_hanging(self, hanging: Hanging, commit: bool, deadline: Deadline) -> bool:
         """Write the marker that is missing (WriteTxnMarkers, KIP-664). False: the leader refuses it
         or does not answer.

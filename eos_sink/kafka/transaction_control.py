@@ -229,6 +229,11 @@ class KafkaPythonControl:
 
         return hanging.find_hanging(self, topics, ids, prefix, deadline)
 
+    def find_holders(self, places: Iterable[Place], deadline: Deadline) -> dict[Place, Transaction]:
+        from eos_sink.kafka import hanging
+
+        return hanging.find_holders(self, frozenset(places), deadline)
+
     def name_producers(self, producers: Iterable[int], deadline: Deadline) -> dict[int, str]:
         """The transactional ids of producer ids. A coordinator without a leader says nothing, one
         that is moving may say nothing, and Kafka leaves out in silence what may not be described.

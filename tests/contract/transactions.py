@@ -285,6 +285,20 @@ class ControlContract:
             unknown: TransactionStatus.MISSING,
         }
 
+    def test_the_oldest_open_transaction_of_a_partition_holds_readers_up(
+        self, harness: Harness
+    ) -> None:
+        topic, tasks = harness.create_topic(), [Task.start(harness, number) for number in range(3)]
+        for task in tasks:
+            task.write(topic, b"a")
+        control, place = harness.kafka().control(), (topic, 0)
+        end(harness, tasks[0].transaction, commit=True)
+        holders = control.find_holders([place], harness.deadline())
+        assert holders == {place: tasks[1].transaction}
+        for task in tasks[1:]:
+            end(harness, task.transaction, commit=False)
+        assert control.find_holders([place], harness.deadline()) == {}
+
     def test_list_open_sees_open_transactions_under_the_prefix_only(self, harness: Harness) -> None:
         topic = harness.create_topic()
         tasks = [Task.start(harness, number) for number in range(4)]

@@ -179,6 +179,14 @@ class FakeControl:
         without = frozenset(place for place, log in partitions.items() if not log.has_leader)
         return HangingLook([], without)
 
+    def find_holders(self, places: Iterable[Place], deadline: Deadline) -> dict[Place, Transaction]:
+        logs = {(name, n): self._cluster.topics[name].partitions[n] for name, n in places}
+        return {
+            place: row.txn.identity
+            for place, log in logs.items()
+            for row in log.all_from(log.last_stable)[:1]
+        }
+
     def end_hanging(self, hanging: Hanging, commit: bool, deadline: Deadline) -> bool:
         raise AssertionError(f"nothing hangs, but {hanging}")
 

@@ -34,6 +34,7 @@ from eos_sink.protocol.model import (
 from eos_sink.protocol.outcome import Evidence, Outcome, Source, batch_outcome, missing, outcome
 from eos_sink.protocol.values import (
     EndOutcome,
+    Place,
     Position,
     Transaction,
     TransactionState,
@@ -108,6 +109,9 @@ class Canned:
 
     def markers(self, asked: Mapping[Position, Any], deadline: Deadline) -> dict[Position, bool]:
         return {} if self.marker is None else dict.fromkeys(asked, self.marker)
+
+    def find_holders(self, *_: object) -> dict[Place, Transaction]:
+        return {}
 
     def read_log(self, since: Mapping[int, int], deadline: Deadline) -> LogPage:
         line = LogLine(NAMES.query, Position("log", 0, 9), 0, encode(self.record))
