@@ -313,7 +313,10 @@ def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> Sin
         raise _wrong(
             "Option kafka.bootstrap.servers is missing.",
             "Set it to 'host:port[,...]'. Where it is set for the session, as "
-            f"{SESSION_PREFIX}kafka.bootstrap.servers, call eos_sink.register(spark).",
+            f"{SESSION_PREFIX}kafka.bootstrap.servers, call eos_sink.register(spark)."
+            if options
+            else "In SQL, insert into a view (CREATE TEMPORARY VIEW ... USING `kafka-eos` OPTIONS "
+            "(...)): Spark passes a data source in Python none of the options of a table.",
         )
     transaction_timeout_ms = _transaction_timeout(options)
     kafka = _kafka_settings(options)

@@ -329,3 +329,16 @@ def test_a_struct_with_two_fields_of_one_name_is_refused_by_the_name_of_its_colu
     given.write(SPARKS, columns, topic=given.topic("twins"))
     refusal = given.refusal(OURS, columns, topic=given.topic("twins"))
     assert "Column 'unused' has a struct with two fields 'twin'" in refusal
+
+
+def test_rows_are_inserted_in_sql_through_a_view_and_a_table_is_refused(given: Given) -> None:
+    topic = given.topic("sql")
+    servers = given.kafka.bootstrap_servers
+    options = f"OPTIONS ('kafka.bootstrap.servers' '{servers}', topic '{topic}')"
+    sql = given.spark.sql
+    sql(f"CREATE TEMPORARY VIEW by_view (value STRING) USING `kafka-eos` {options}")
+    sql("INSERT INTO by_view VALUES ('a')")
+    assert read_topic(servers, topic).values() == ["a"]
+    sql(f"CREATE TABLE IF NOT EXISTS by_table (value STRING) USING `kafka-eos` {options}")
+    with pytest.raises(PySparkException, match="CREATE TEMPORARY VIEW"):
+        sql("INSERT INTO by_table VALUES ('b')")
