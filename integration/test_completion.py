@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eos_sink.errors import OperatorNeededError
+from eos_sink.errors import OperatorNeededError, UnfinishedError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.values import TransactionStatus
 from eos_sink_lab.testing import KafkaCluster
@@ -43,9 +43,9 @@ def impatient(kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
         query.close()
 
 
-def stops_for_partitions(query: Query, count: int) -> None:
-    data = query.run().stopped(OperatorNeededError)["data"]
-    assert (data["decided_partitions"], data["replay_partitions"]) == (PARTITIONS, count)
+def stops_for_partitions(query: Query, count: int, decided: int = PARTITIONS) -> None:
+    data = query.run().stopped(UnfinishedError)["data"]
+    assert (data["decided_partitions"], data["replay_partitions"]) == (decided, count)
 
 
 def check(query: Query) -> None:
@@ -55,15 +55,12 @@ def check(query: Query) -> None:
 
 @VERSIONS
 @pytest.mark.parametrize("count", [1, pytest.param(5, marks=pytest.mark.long)])
-def test_a_replay_in_other_partitions_writes_what_is_not_visible(
-    query: Query, operator: Operator, count: int
-) -> None:
+def test_a_replay_in_other_partitions_writes_what_is_not_visible(query: Query, count: int) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
     # The others are committed.
     query.replan(spread_over(count, rows_of(1)))
     stops_for_partitions(query, count)
-    operator.chooses("complete")
     # Spark brings the rows of each former partition to all tasks.
     written = query.finish().written(1)
     assert written == [PARTITIONS + task for task in range(count)]
@@ -71,25 +68,24 @@ def test_a_replay_in_other_partitions_writes_what_is_not_visible(
 
 
 @VERSIONS
-def test_rows_that_the_driver_has_written_are_read_back(query: Query, operator: Operator) -> None:
+def test_rows_that_the_driver_has_written_are_read_back(query: Query) -> None:
     """Among those of its other batches, and of epochs that its restarts have ended."""
     query.change({"eos.inline.bytes": str(INLINE_BYTES)})
     query.batches = [rows_of(batch, (ROWS,) * PARTITIONS + (1, 1)) for batch in range(3)]
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
     query.replan(spread_over(2, query.batches[1]))
-    query.run().stopped(OperatorNeededError)
+    stops_for_partitions(query, 2, PARTITIONS + 2)
     decision = query.log().decision
     assert decision is not None
     assert [each.partition for each in decision.inlined] == [PARTITIONS, PARTITIONS + 1]
-    operator.chooses("complete")
     query.finish()
     assert_each_once(query.visible(), [row for batch in query.batches for row in flat(batch)])
 
 
 @pytest.mark.long
-def test_rows_in_several_topics_are_found_in_the_declared_ones(
-    kafka: KafkaCluster, query: Query, operator: Operator
+def test_rows_in_several_topics_need_their_partitions_or_eos_destinations(
+    kafka: KafkaCluster, query: Query
 ) -> None:
     query.spread()
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
@@ -97,13 +93,10 @@ def test_rows_in_several_topics_are_found_in_the_declared_ones(
     first, second, third = rows_of(1)
     query.replan([third, second, [], first])
     stops_for_partitions(query, 4)
-    operator.chooses("complete")
     error = query.run().stopped(OperatorNeededError)
-    assert error["data"]["completable"] is False
     assert "eos.destinations" in error["text"]
-    query.change({"eos.destinations": ",".join(query.topics)})
-    operator.chooses("complete")
-    assert query.finish().written(1) == [PARTITIONS + 1]
+    query.replan(list(rows_of(1)))
+    assert query.finish().written(1) == [1]
     found = [row for topic in query.topics for row in read_topic(kafka.bootstrap_servers, topic)]
     assert_each_once(Rows(found), [row for batch in range(3) for row in flat(rows_of(batch))])
 
@@ -117,14 +110,12 @@ def test_deleted_rows_are_not_written_again(
     query.take_id(query.slot(), 1)
     first, second, third = rows_of(1)
     query.replan([third, second, first])
-    assert query.run().stopped(OperatorNeededError)["data"]["decided_partitions"] == PARTITIONS
-    operator.chooses("complete")
+    stops_for_partitions(query, 3)
     kafka.delete_records(query.topic)
     query.run().stopped(OperatorNeededError)
     operator.chooses("lost", "--partitions", "1")
     text = query.run().stopped(OperatorNeededError)["text"]
     assert "retention or compaction has deleted some" in text
-    assert "The choice is withdrawn" in text
     query.replan([first, second, third])
     assert query.finish().written(1) == [1]
     assert_each_once(query.visible(), [*second, *flat(rows_of(2))])
@@ -132,14 +123,13 @@ def test_deleted_rows_are_not_written_again(
 
 @pytest.mark.long
 @VERSIONS
-def test_transactions_that_have_really_expired(kafka: KafkaCluster, impatient: Query) -> None:
+def test_transactions_that_have_really_expired(impatient: Query) -> None:
     query = impatient
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AMID)
     wait_until_expired(query)
     query.replan(spread_over(4, rows_of(1)))
     stops_for_partitions(query, 4)
-    Operator(kafka, query).chooses("complete")
-    # And again, in the completion: it needs no other choice.
+    # And again, in the completion.
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AMID, partition=-1)
     wait_until_expired(query)
     query.replan(spread_over(2, rows_of(1)))
@@ -172,13 +162,12 @@ def wait_until_expired(query: Query) -> None:
 )
 @pytest.mark.long
 def test_a_completion_that_is_killed_is_finished_by_the_next_start(
-    query: Query, operator: Operator, point: FaultPoint
+    query: Query, point: FaultPoint
 ) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
     query.replan(spread_over(2, rows_of(1)))
     stops_for_partitions(query, 2)
-    operator.chooses("complete")
     query.run_killed_at(point, partition=-1)
     query.replan(spread_over(4, rows_of(1)))
     query.finish()

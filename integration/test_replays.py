@@ -125,25 +125,23 @@ def test_a_batch_that_is_lost_as_a_whole_may_have_other_partitions(
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_all_ids()
     query.replan(spread_over(count, rows_of(1)))
-    # Some of its new transactions are lost, too: from now on these partitions are needed.
+    # Some of its new transactions are lost, too: it is completed by row.
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER, partition=0)
     query.take_id(query.slot(), count - 1)
     query.replan(rows_of(1))
-    assert query.run().stopped(OperatorNeededError)["data"]["decided_partitions"] == count
-    query.replan(spread_over(count, rows_of(1)))
-    assert query.finish().written(1) == [count - 1]
+    assert query.run().stopped(UnfinishedError)["data"]["decided_partitions"] == count
+    query.finish()
     assert_each_once(query.visible(), [row for batch in range(3) for row in flat(rows_of(batch))])
 
 
-def test_other_partitions_of_a_batch_that_is_visible_in_part_stop_the_query(query: Query) -> None:
+def test_a_batch_that_is_visible_in_part_goes_on_with_its_old_partitions(query: Query) -> None:
+    """A start with other ones has decided to complete it by row."""
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
-    for count in (1, 5):
-        query.replan(spread_over(count, rows_of(1)))
-        found = the_operators_error(query)
-        assert (found["decided_partitions"], found["replay_partitions"]) == (PARTITIONS, count)
+    query.replan(spread_over(5, rows_of(1)))
+    query.run().stopped(UnfinishedError)
     query.replan(rows_of(1))
-    assert query.finish().written(1) == [1]
+    assert query.finish().written(1) == [PARTITIONS + 1]
     query.check()
 
 

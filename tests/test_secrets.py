@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 import traceback
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ from eos_sink.kafka_config.check_setting import check_setting, is_secret
 from eos_sink.kafka_config.java_settings import SETTINGS
 from eos_sink.kafka_config.librdkafka_settings import PROPERTIES
 from eos_sink.ops.observer import Observer
-from eos_sink.ops.resolve import Choice, apply_choice, gather_evidence, write_choice
+from eos_sink.ops.resolve import Choice, gather_evidence, write_choice
 from eos_sink.options import parse_options
 from tests.fakes.admin import FakeAdmin
 from tests.protocol.driver import Driver, decide_and_die
@@ -186,10 +187,11 @@ def test_neither_a_query_nor_its_operator_shows_a_secret(
 
     reports = look()
     evidence = gather_evidence(admin, world.options.names, 9, soon())
-    decision, _ = apply_choice(evidence, Choice.COMPLETE)
+    assert evidence.decision is not None
+    decision = replace(evidence.decision, by_row=True)
     written = write_choice(admin.kafka, world.options.names, evidence, decision, soon())
     reports += [
-        resolve_command.make_report(world.options.names, evidence, Choice.COMPLETE, written),
+        resolve_command.make_report(world.options.names, evidence, Choice.ACCEPT, written),
         *look(),
     ]
     for report in reports:
@@ -203,7 +205,7 @@ def test_neither_a_query_nor_its_operator_shows_a_secret(
     said += [thread.name for thread in threading.enumerate()]
     shown = "\n".join(said)
     # It is looked for where it may be.
-    for there in ("s3a://bucket/clicks", str(config), "--complete is carried out"):
+    for there in ("s3a://bucket/clicks", str(config), "--accept is carried out"):
         assert there in shown
     assert len(records) > 2
     assert CANARY not in shown

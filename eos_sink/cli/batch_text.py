@@ -35,8 +35,10 @@ def describe_decision(decision: Decision) -> Iterator[str]:
     override = decision.override
     if override.accepted:
         yield "An operator has accepted it as it is."
-    if override.complete:
-        yield "An operator lets the next start complete it."
+    if decision.by_row and not decision.completed:
+        yield "A replay has other partitions: the next one writes the rows that are not visible."
+    if decision.by_partition:
+        yield f"Lost partitions have to be written as they were: {decision.by_partition}."
     if decision.completed:
         yield "It was completed by a replay in other partitions, which are numbered last."
     if override.visible:

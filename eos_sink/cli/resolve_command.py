@@ -56,8 +56,6 @@ _TAIL = 100_000
 _CHOICES = {
     "visible": "What is in doubt is in Kafka: it is not written again.",
     "lost": "What is in doubt is not in Kafka: the replay of the batch writes it again.",
-    "complete": "A part of the batch is lost: the next start reads back the visible rows, and the "
-    "replay writes the others, in any partitions.",
     "accept": "The decided batch stays as it is in Kafka: a replay writes nothing, even if it "
     "has other rows, and partitions that were lost stay lost.",
     "forget": "The decision is dropped: what Spark runs next is written, even if Kafka has it.",
@@ -132,21 +130,13 @@ def make_report(
     notes = [*_list_notes(names, evidence)]
     if choice is not None and written is not None:
         notes.append(f"--{choice.value} is carried out: seq {written.seq}. Start the query again.")
-        if choice.value == "complete":
-            notes.append(
-                "If the start cannot tell which rows are visible, it stops before it writes one, "
-                "says why, and withdraws the choice."
-            )
     elif evidence.in_doubt:
         notes.append(
             "To continue: --visible if what is in doubt is or was there, --lost if it never was, "
             "--accept or --forget for the whole batch."
         )
     elif evidence.lost:
-        notes.append(
-            "A part is lost: a replay writes it again. If the query stops because its partitions "
-            "are others now, and the old ones cannot be had: --complete."
-        )
+        notes.append("A part is lost: a replay writes it again. Start the query.")
     elif evidence.committed:
         notes.append("To continue: the right --log-topic; or restore the topic; or --forget.")
     elif evidence.untraced:

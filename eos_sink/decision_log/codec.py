@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from eos_sink.errors import OperatorNeededError
@@ -196,16 +195,18 @@ def _encode_decision(decision: Decision) -> dict[str, Any]:
     if decision.topic_ids:
         document["topic_ids"] = dict(decision.topic_ids)
     override = decision.override
-    if override != Override(complete=override.complete):
+    if override != Override():
         document["ruling"] = {
             "visible": sorted(override.visible),
             "lost": sorted(override.lost),
             "accepted": override.accepted,
         }
-    if override.complete:
-        document["complete"] = True
+    if decision.by_row:
+        document["by_row"] = True
     if decision.completed:
         document["completed"] = True
+    if decision.by_partition:
+        document["by_partition"] = decision.by_partition
     if decision.spark_run:
         document["run"] = decision.spark_run
     if decision.inlined:
@@ -230,10 +231,9 @@ def _encode_decision(decision: Decision) -> dict[str, Any]:
 
 def _decode_decision(document: Any) -> Decision:
     topics = [str(topic) for topic in document["topics"]]
-    override = Override(complete=document.get("complete") is True)
+    override = Override()
     if "ruling" in document:
-        override = replace(
-            override,
+        override = Override(
             visible=frozenset(map(_number, document["ruling"]["visible"])),
             lost=frozenset(map(_number, document["ruling"]["lost"])),
             accepted=_typed(bool, document["ruling"]["accepted"]),
@@ -267,7 +267,9 @@ def _decode_decision(document: Any) -> Decision:
             DeadLetters(_number(partition), _number(rows))
             for partition, rows in document.get("dead_letters", [])
         ),
+        by_row=document.get("by_row") is True,
         completed=document.get("completed") is True,
+        by_partition=str(document.get("by_partition", "")),
         topic_ids=_decode_ids(document.get("topic_ids", {})),
         route=_decode_route(**document.get("route", vars(Route()))),
     )

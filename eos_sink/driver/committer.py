@@ -404,15 +404,12 @@ class Committer:
                 repeated = replace(decision, spark_run=spark_run)
                 self._register.write(token, repeated, deadline, self._metrics.take_pending())
             return
-        if decision.needs_completion(lost):
-            self._check_completion(token, decision, lost, reports, deadline)
-        else:
-            check_rewrite(self._names, self._log, decision, lost, reports)
+        self._check_rewrite(token, decision, lost, reports, deadline)
         rows = self._unpack(reports)
         rewritten = decide(reports, _topics(rows), self._options.route, decision)
         self._decide(reports, rewritten, rows, deadline, lost)
 
-    def _check_completion(
+    def _check_rewrite(
         self,
         token: PlanToken,
         decision: Decision,
@@ -420,13 +417,22 @@ class Committer:
         reports: Sequence[TaskReport],
         deadline: Deadline,
     ) -> None:
-        check_replay(self._names, self._log, decision, reports)
-        if not completes(decision, lost, reports):
-            # numpy and pyarrow are for rows only.
-            from eos_sink.driver.completion import TWINS, RefusedCompletion, withdraw
+        names, log, partitions = self._names, self._log, len(reports)
+        if decision.needs_completion(lost):
+            check_replay(names, log, decision, reports)
+            if not completes(decision, lost, reports):
+                # numpy and pyarrow are for rows only.
+                from eos_sink.driver.completion import TWINS, complete_by_partition
 
-            refused = RefusedCompletion(TWINS)
-            raise withdraw(self._register, token, decision, lost, refused, deadline)
+                if not decision.completed:
+                    complete_by_partition(self._register, token, decision, TWINS, deadline)
+                raise operator_errors.needs_partitions(
+                    names, log, decision, lost, TWINS, partitions
+                )
+        elif not check_rewrite(names, log, decision, lost, reports):
+            from eos_sink.driver.completion import complete_by_row
+
+            raise complete_by_row(self._register, token, decision, lost, partitions, deadline)
 
     def _unpack(self, reports: Sequence[TaskReport]) -> list[Rows]:
         """The rows that tasks have handed over, by destination."""

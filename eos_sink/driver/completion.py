@@ -1,7 +1,8 @@
 """Complete a decided batch of which a part is lost, by a replay in other partitions.
 
-An operator has chosen it (`eos-sink resolve --complete`). The planner reads back the visible rows;
-tasks write the rows that are not among them. The digests prove that nothing is lost or doubled.
+The planner reads back the visible rows; tasks write the rows that are not among them. The digests
+prove that nothing is lost or doubled. If it cannot be told which rows are visible, the record says
+so, and the lost partitions have to be written as they were.
 
 Each transaction has a producer id and an epoch of its own, the driver's too, and the record batches
 of a topic carry both: so the rows of a decision are known.
@@ -15,14 +16,14 @@ from dataclasses import replace
 import numpy as np
 
 from eos_sink.decision_log import DecisionRegister
-from eos_sink.errors import ClusterError, OperatorNeededError
+from eos_sink.errors import ClusterError, EosSinkError, UnfinishedError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.fingerprint import Hashes, RowDigester
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.kafka.rows import Row, Rows
 from eos_sink.kafka.topic_traces import PartitionTail
 from eos_sink.protocol import operator_errors
-from eos_sink.protocol.model import Decision, PlanToken, RowDigest
+from eos_sink.protocol.model import Decision, Entry, PlanToken, RowDigest
 from eos_sink.protocol.values import ProducerIdentity
 from eos_sink.sink_options import SinkOptions
 
@@ -99,28 +100,65 @@ def read_back(
         most *= _WIDER
 
 
-def withdraw(  # noqa: PLR0913, PLR0917
+def complete_by_row(  # noqa: PLR0913, PLR0917
     register: DecisionRegister,
     token: PlanToken,
     decision: Decision,
     lost: frozenset[int],
-    refused: RefusedCompletion,
+    replay_partitions: int,
     deadline: Deadline,
-) -> OperatorNeededError:
-    """Take the choice back, since the old partitions are still a way out. Returns the error.
+) -> EosSinkError:
+    """Let the next plan complete a batch whose replay has other partitions. Returns the error.
 
     Args:
         token: of the latest record.
 
     Raises:
-        The errors of `DecisionRegister.write`: the choice stands, and is tried again.
+        The errors of `DecisionRegister.write`: the next replay comes here again.
     """
-    if not decision.completed:
-        override = replace(decision.override, complete=False)
-        register.write(token, replace(decision, override=override), deadline)
-    return operator_errors.not_completable(
-        token.names, token.position.topic, decision, lost, str(refused)
+    names, log = token.names, token.position.topic
+    why = decision.by_partition
+    if not why:
+        try:
+            check_completion(decision, lost)
+        except RefusedCompletion as refused:
+            why = str(refused)
+    if why:
+        return operator_errors.needs_partitions(names, log, decision, lost, why, replay_partitions)
+    register.write(token, replace(decision, by_row=True), deadline)
+    return UnfinishedError(
+        f"Query {names.query}: {decision.batch} is decided. Its partitions {sorted(lost)} are "
+        "lost, the others are visible, and the replay has its rows in other partitions.",
+        remedy="Start the query again: it reads back which rows are visible, and writes the "
+        "others.",
+        data={
+            "batch": decision.batch.batch,
+            "stream": decision.batch.stream,
+            "partitions": sorted(lost),
+            "decided_partitions": decision.partitions,
+            "replay_partitions": replay_partitions,
+        },
     )
+
+
+def complete_by_partition(
+    register: DecisionRegister,
+    token: PlanToken,
+    decision: Decision,
+    why: str,
+    deadline: Deadline,
+) -> Entry:
+    """Note that it cannot be told which rows are visible: only the old partitions are a way then.
+
+    Args:
+        token: of the latest record.
+        why: it cannot.
+
+    Raises:
+        The errors of `DecisionRegister.write`: the next plan comes here again.
+    """
+    again = replace(decision, by_row=False, by_partition=why)
+    return register.write(token, again, deadline)
 
 
 class _FoundRows(RowDigester):

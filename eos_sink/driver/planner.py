@@ -44,11 +44,11 @@ from eos_sink.kafka.read_topic_rules import read_topic_rules
 from eos_sink.metrics import events
 from eos_sink.metrics.names import Count, Event
 from eos_sink.metrics.stats import Stats
+from eos_sink.protocol import operator_errors
 from eos_sink.protocol.model import (
     Decision,
     Entry,
     Plan,
-    PlanToken,
     Run,
     SourcePosition,
 )
@@ -143,6 +143,7 @@ class Planner:
                 if query is not None and not self._source_checked:
                     self._source.check_query(query)
                 entry, found = self._check_source(self._source, entry, found, deadline)
+            entry, visible = self._read_back(entry, found, deadline)
             self._planned = entry
             token = self._session.token(entry)
             return Plan(
@@ -154,7 +155,7 @@ class Planner:
                 self._options.route,
                 self._read_rules(entry, deadline),
                 entry.record.given_up,
-                self._read_back(token, entry.decision, found, deadline),
+                visible,
                 entry.record.written,
             )
 
@@ -457,20 +458,35 @@ class Planner:
         return check_latest(self._register, token, written)
 
     def _read_back(
-        self, token: PlanToken, decision: Decision | None, found: Settlement, deadline: Deadline
-    ) -> bytes | None:
-        """The hashes of the visible rows, if a replay completes the batch."""
+        self, entry: Entry, found: Settlement, deadline: Deadline
+    ) -> tuple[Entry, bytes | None]:
+        """The hashes of the visible rows, if a replay writes the others in any partitions. If they
+        cannot be told, the log says so from then on."""
+        decision = entry.decision
         if decision is None or found.doubtful or not decision.needs_completion(found.lost):
-            return None
+            return entry, None
         # numpy and pyarrow are for rows only.
         from eos_sink.driver import completion
 
+        kafka, options, lost = self._kafka, self._options, found.lost
         try:
-            return completion.read_back(self._kafka, self._options, decision, found.lost, deadline)
+            return entry, completion.read_back(kafka, options, decision, lost, deadline)
         except completion.RefusedCompletion as refused:
-            raise completion.withdraw(
-                self._register, token, decision, found.lost, refused, deadline
-            ) from refused
+            if decision.completed:
+                raise operator_errors.needs_partitions(
+                    self._names, options.log_topic, decision, lost, str(refused)
+                ) from refused
+            token, why = self._session.token(entry), str(refused)
+            _LOGGER.warning(
+                "Query %s: the lost partitions of %s have to be written as they were: %s.",
+                self._names.query,
+                decision.batch,
+                why,
+            )
+            written = completion.complete_by_partition(
+                self._register, token, decision, why, deadline
+            )
+            return check_latest(self._register, token, written), None
 
     def _forget(self) -> None:
         self._session.close()

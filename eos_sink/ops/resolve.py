@@ -12,7 +12,6 @@ from enum import Enum
 
 from eos_sink.decision_log import Entry
 from eos_sink.driver.abort import list_undecided
-from eos_sink.driver.completion import RefusedCompletion, check_completion
 from eos_sink.driver.evidence import ask_all
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Admin, MemberDescription
@@ -46,7 +45,6 @@ class Choice(Enum):
 
     VISIBLE = "visible"
     LOST = "lost"
-    COMPLETE = "complete"
     ACCEPT = "accept"
     FORGET = "forget"
 
@@ -226,7 +224,7 @@ def apply_choice(
         known = entry.record.other_stream(stream) if entry else None
         if entry is None or known is None:
             raise RefusedChoice(f"The log has no decided batch of stream {stream}.")
-        if partitions or about_partitions or choice is Choice.COMPLETE:
+        if partitions or about_partitions:
             raise RefusedChoice(f"--{choice.value} concerns the latest decision, not a stream.")
         accepted = replace(known, accepted=True, dropped=False)
         changed = accepted if choice is Choice.ACCEPT else None
@@ -240,9 +238,6 @@ def apply_choice(
     if decision is None:
         raise RefusedChoice("The log has no decision of this query to choose about.")
     override = decision.override
-    if choice is Choice.COMPLETE:
-        _check_completion(evidence, decision)
-        return replace(decision, override=replace(override, complete=True)), None
     if choice is Choice.ACCEPT:
         return replace(decision, override=replace(override, accepted=True)), None
     chosen = frozenset(partitions) or _find_doubts(evidence, override, choice)
@@ -253,24 +248,6 @@ def apply_choice(
     else:
         lost |= chosen
     return replace(decision, override=replace(override, visible=visible, lost=lost)), None
-
-
-def _check_completion(evidence: QueryEvidence, decision: Decision) -> None:
-    """Refuse what the log and Kafka's answers rule out. The next start reads the rows, and refuses
-    too."""
-    lost = frozenset(each.entry.partition for each in evidence.lost)
-    if not lost:
-        raise RefusedChoice("No partition of the decision is lost: there is nothing to complete.")
-    if evidence.in_doubt:
-        raise RefusedChoice("Some partitions are in doubt: choose --visible or --lost first.")
-    if decision.is_invisible(lost):
-        raise RefusedChoice(
-            "Nothing of the batch is visible: the next start writes it, in any partitions."
-        )
-    try:
-        check_completion(decision, lost)
-    except RefusedCompletion as refused:
-        raise RefusedChoice(f"The batch cannot be completed: {refused}.") from refused
 
 
 _REFUSALS = {

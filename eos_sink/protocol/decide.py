@@ -40,9 +40,7 @@ def decide(
         # Another number than before only if all of them were lost, or by a completion.
         partitions=len(reports) + (before.partitions if completes else 0),
         prepared=tuple(sorted([*kept, *written], key=lambda entry: entry.partition)),
-        override=replace(
-            chosen, visible=chosen.visible - lost, lost=chosen.lost - lost, complete=False
-        ),
+        override=replace(chosen, visible=chosen.visible - lost, lost=chosen.lost - lost),
         spark_run=first.spark_run,
         inlined=(*before.inlined, *inlined),
         inlined_topics=tuple(sorted({*before.inlined_topics, *own_topics})),

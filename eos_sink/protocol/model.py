@@ -158,13 +158,11 @@ class Override:
         visible: partitions that count as committed if Kafka has no evidence.
         lost: partitions that count as aborted then, so that a replay writes them again.
         accepted: the decision stands as it is: a replay writes nothing, even if it has other rows.
-        complete: a replay writes the rows that are not visible, in any partitions.
     """
 
     visible: frozenset[int] = frozenset()
     lost: frozenset[int] = frozenset()
     accepted: bool = False
-    complete: bool = False
 
 
 @dataclass(frozen=True)
@@ -199,8 +197,11 @@ class Decision:
         inlined: the partitions that the driver has written together with the decision.
         inlined_topics: the topics of their rows.
         dead_letters: of the partitions that have some; all are in the route's topic for them.
-        completed: a replay in other partitions has written the rows that were not visible. Its
-            partitions are numbered behind the others, so no replay has the same ones.
+        by_row: if a part is lost, a replay writes the rows that are not visible, in any partitions;
+            else the lost partitions.
+        completed: one has done so. Its partitions are numbered behind the others, so no replay has
+            the same ones.
+        by_partition: why it cannot be told which rows are visible; only partitions tell then.
         topic_ids: of `topics` (KIP-516), when the batch was decided: a topic that is deleted and
             made again has another one. Empty if the driver has written all rows.
         route: how the tasks found a row's place.
@@ -216,7 +217,9 @@ class Decision:
     inlined: tuple[Inlined, ...] = ()
     inlined_topics: tuple[str, ...] = ()
     dead_letters: tuple[DeadLetters, ...] = ()
+    by_row: bool = False
     completed: bool = False
+    by_partition: str = ""
     topic_ids: Mapping[str, str] = field(default_factory=dict, hash=False)
     route: Route = field(default_factory=Route)
 
@@ -264,8 +267,7 @@ class Decision:
     def needs_completion(self, lost: frozenset[int]) -> bool:
         """True if a replay writes exactly the rows that are not visible, in any partitions,
         if these partitions are lost."""
-        chosen = self.override.complete or self.completed
-        return chosen and bool(lost) and not self.is_invisible(lost)
+        return self.by_row and bool(lost) and not self.is_invisible(lost)
 
     def transactions(self, names: QueryNames) -> dict[Transaction, Prepared]:
         return {entry.transaction(names, self.slot): entry for entry in self.prepared}

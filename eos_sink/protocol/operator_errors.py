@@ -16,7 +16,6 @@ from eos_sink.protocol.values import Position
 from eos_sink.shell import quote, sink_command
 
 VISIBLE, LOST, ACCEPT, FORGET = "--visible", "--lost", "--accept", "--forget"
-COMPLETE = "--complete"
 STREAM = "--stream"
 
 _INPUT = (
@@ -243,67 +242,38 @@ def other_rows(
     )
 
 
-def other_partitions(  # noqa: PLR0913
+def needs_partitions(  # noqa: PLR0913, PLR0917
     names: QueryNames,
     log: str,
     decision: Decision,
     lost: frozenset[int],
-    *,
-    moved: Sequence[int],
-    now: int,
+    why: str,
+    replay_partitions: int | None = None,
 ) -> OperatorNeededError:
-    """Spark replays the decided rows in other partitions, and a part of them is visible.
+    """A part of the decision is lost, and only its partitions tell which rows that are.
 
     Args:
-        moved: the partitions that hold other rows than before.
-        now: how many partitions the replay has.
+        why: it cannot be told which rows are visible.
+        replay_partitions: how many the replay has.
     """
-    partitions, missing = sorted({*lost, *moved}), decision.count_rows(lost)
-    return _needed(
-        f"Query {names.query}: {decision.batch} is decided, and Spark replays its "
-        f"{decision.total.rows} rows in other partitions: the replay has {now} partitions, the "
-        f"decision {decision.partitions}, and partitions {partitions} were lost or hold other rows "
-        f"than before. {missing} rows are to be written again and the others are visible; only the "
-        "decided partitions tell which. Nothing of this replay becomes visible.",
-        f"{_old_settings(decision)} With other partitions it stops here again. If the old ones "
-        f"cannot be had: {resolve_command(names, log, COMPLETE)} lets the next start read back "
-        "which rows are visible and write the others, in any partitions, which loses and "
-        f"doubles nothing either. Only if it refuses: {ACCEPT} keeps what is in Kafka (the "
-        f"{missing} rows are not written), {FORGET} writes the whole replay (rows that are visible "
-        "are there twice).",
-        decision.batch.batch,
-        partitions,
-        decision.total.rows,
-        action=Action.FIX,
-        decided_partitions=decision.partitions,
-        replay_partitions=now,
-    )
-
-
-def not_completable(
-    names: QueryNames, log: str, decision: Decision, lost: frozenset[int], reason: str
-) -> OperatorNeededError:
-    """Which rows of the replay are visible cannot be told.
-
-    Args:
-        decision: as it was when the completion was chosen.
-    """
-    remedy = f"The choice is withdrawn. {_old_settings(decision)} Only if they cannot be had: "
+    partitions, missing = sorted(lost), decision.count_rows(lost)
+    old = f"{_old_settings(decision)} Only if they cannot be had: "
     if decision.completed:
-        remedy = "A part of the completion is decided, so the old partitions do not help. "
-    missing = decision.count_rows(lost)
+        old = ""
     return _needed(
-        f"Query {names.query}: {decision.batch} is decided. Its partitions {sorted(lost)} "
-        f"({missing} of its {decision.total.rows} rows) are lost and the others are visible, but "
-        f"it cannot be completed: {reason}. Nothing of this replay becomes visible.",
-        f"{remedy}{resolve_command(names, log)} shows what is in Kafka; add {ACCEPT} to keep that "
+        f"Query {names.query}: {decision.batch} is decided. Its partitions {partitions} ({missing} "
+        f"of its {decision.total.rows} rows) are lost, the others are visible, and the replay is "
+        f"not written: it has the rows in other partitions, and {why}. Nothing of it becomes "
+        "visible.",
+        f"{old}{resolve_command(names, log)} shows what is in Kafka; add {ACCEPT} to keep that "
         f"(the {missing} rows are not written) or {FORGET} to write the whole replay (rows that "
         "are visible are there twice).",
         decision.batch.batch,
-        sorted(lost),
+        partitions,
         decision.total.rows,
         action=Action.RESOLVE if decision.completed else Action.FIX,
-        completable=False,
+        decided_partitions=decision.partitions,
+        replay_partitions=replay_partitions,
     )
 
 

@@ -359,23 +359,22 @@ def check_rewrite(
     decision: Decision,
     lost: frozenset[int],
     reports: Sequence[TaskReport],
-) -> None:
-    """Check that a replay that rewrites lost partitions has the decided rows: if a part of them is
-    visible, each in its partition, so that the other part is known; if nothing is, in any.
+) -> bool:
+    """Check that a replay that rewrites lost partitions has the decided rows.
+
+    Returns:
+        False: in other partitions, while a part is visible, so it has not written the lost rows.
 
     Raises:
-        OperatorNeededError: it has not.
+        OperatorNeededError: it has other rows.
     """
     check_replay(names, log, decision, reports)
     if decision.is_invisible(lost):
         wanted = {report.partition for report in reports if report.digest.rows}
     else:
         wanted = {*lost}
-        moved = _moved(decision, reports)
-        if moved or len(reports) != decision.partitions:
-            raise operator_errors.other_partitions(
-                names, log, decision, lost, moved=moved, now=len(reports)
-            )
+        if _moved(decision, reports) or len(reports) != decision.partitions:
+            return False
     written = {report.partition for report in reports if report.has_written}
     if written != wanted:
         raise operator_errors.other_rows(
@@ -385,6 +384,7 @@ def check_rewrite(
             f"partitions {sorted(wanted)} had to be written again, and {sorted(written)} were",
             sorted(wanted | written),
         )
+    return True
 
 
 def completes(decision: Decision, lost: frozenset[int], reports: Sequence[TaskReport]) -> bool:

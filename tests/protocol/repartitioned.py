@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import SupportsIndex, overload
 
-from eos_sink.errors import OperatorNeededError
+from eos_sink.errors import EosSinkError
 from tests.protocol.explore import Story
 from tests.protocol.world import Batch
 
@@ -56,4 +56,4 @@ def wrong(story: Story) -> list[str]:
 
 
 def stops_for_partitions(error: BaseException) -> bool:
-    return isinstance(error, OperatorNeededError) and "decided_partitions" in error.data
+    return isinstance(error, EosSinkError) and "decided_partitions" in error.data

@@ -8,20 +8,17 @@ from dataclasses import replace
 import pytest
 
 from eos_sink.driver import completion
-from eos_sink.errors import ClusterError, OperatorNeededError
+from eos_sink.errors import Action, ClusterError, OperatorNeededError, UnfinishedError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.topic_traces import PartitionTail
-from eos_sink.ops import RefusedChoice
-from eos_sink.ops.resolve import Choice
-from eos_sink.protocol.model import DeadLetters, Route
+from eos_sink.protocol.model import DeadLetters, Route, TaskReport
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Moment
-from tests.ops.operator import Operator
 from tests.protocol.driver import Driver, decide_and_die, lose_last
 from tests.protocol.explore import Story
-from tests.protocol.repartitioned import BATCHES, OTHERS, Repartitioned, stops_for_partitions, wrong
+from tests.protocol.repartitioned import BATCHES, OTHERS, Repartitioned, wrong
 from tests.protocol.scene import Fault, Gate, Strike
-from tests.protocol.world import TOPIC, World, late_attempt, latest, log, options
+from tests.protocol.world import TOPIC, World, late_attempt, latest, options
 
 
 @pytest.fixture
@@ -29,19 +26,25 @@ def world() -> World:
     return World([[[b"a"], [b"b"]], [[b"c"]]])
 
 
-def complete(world: World) -> None:
-    Operator(world).chooses(Choice.COMPLETE)
+def replay(world: World, *parts: list[bytes], batch: int = 0) -> list[TaskReport]:
+    """A replay in other partitions stops, and writes nothing; the next one completes the batch."""
+    Driver(world).planner.plan()
+    visible = world.visible()
+    with pytest.raises(UnfinishedError) as stop:
+        Driver(world).run(batch, *parts)
+    assert stop.value.action is Action.RUN_AGAIN
+    assert world.visible() == visible
+    assert latest(world).by_row
+    return Driver(world).run(batch, *parts)
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", ["more", "fewer", "moved"])
 def test_a_replay_in_other_partitions_writes_what_is_not_visible(world: World, name: str) -> None:
     lose_last(world)
-    complete(world)
-    reports = Driver(world).run(0, *OTHERS[name])
+    reports = replay(world, *OTHERS[name])
     assert world.visible() == [b"a", b"b"]
     decision = latest(world)
     assert decision.completed
-    assert not decision.override.complete
     assert decision.partitions == 2 + len(OTHERS[name])
     assert [report.partition for report in reports] == list(range(2, decision.partitions))
     # Whatever the partitions of a later replay, all is visible.
@@ -52,20 +55,11 @@ def test_a_replay_in_other_partitions_writes_what_is_not_visible(world: World, n
     assert world.visible() == [b"a", b"b", b"c"]
 
 
-def test_the_error_names_the_choice(world: World) -> None:
-    lose_last(world)
-    with pytest.raises(OperatorNeededError) as stop:
-        Driver(world).run(0, [b"a", b"b"])
-    query = world.options.names.query
-    assert f"eos-sink resolve {query} --bootstrap-server HOST:PORT --complete" in stop.value.remedy
-
-
 def test_rows_that_are_there_several_times_are_completed_if_they_stayed_together(
     world: World,
 ) -> None:
     lose_last(world, [b"a", b"a"], [b"c"], [b"b", b"b"])
-    complete(world)
-    Driver(world).run(0, [b"b", b"a", b"c"], [], [b"a", b"b"])
+    replay(world, [b"b", b"a", b"c"], [], [b"a", b"b"])
     assert world.visible() == [b"a", b"a", b"b", b"b", b"c"]
 
 
@@ -73,22 +67,21 @@ def test_a_lost_row_with_the_content_of_a_visible_one_leaves_the_old_partitions(
     world: World,
 ) -> None:
     lose_last(world, [b"a"], [b"a", b"b"])
-    complete(world)
-    driver = Driver(world)
-    reports = driver.write(driver.planner.plan(), 0, [b"a", b"b"], [b"a"])
     with pytest.raises(OperatorNeededError, match="content") as stop:
-        driver.committer.commit(reports)
+        replay(world, [b"a", b"b"], [b"a"])
     assert "spark.sql.shuffle.partitions" in stop.value.remedy
-    driver.committer.abort(reports)
     assert world.visible() == [b"a"]
-    assert not latest(world).override.complete
+    assert not latest(world).by_row
+    with pytest.raises(OperatorNeededError, match="content"):
+        Driver(world).run(0, [b"a", b"b"], [b"a"])
     Driver(world).run(0, [b"a"], [b"a", b"b"])
     assert world.visible() == [b"a", b"a", b"b"]
 
 
 def test_a_replay_with_other_rows_is_not_written(world: World) -> None:
     lose_last(world)
-    complete(world)
+    with pytest.raises(UnfinishedError):
+        Driver(world).run(0, [b"a", b"b"])
     for other in ([b"a", b"x"], [b"a"], [b"a", b"b", b"c"], [b"b"]):
         with pytest.raises(OperatorNeededError) as stop:
             Driver(world).run(0, other)
@@ -98,11 +91,12 @@ def test_a_replay_with_other_rows_is_not_written(world: World) -> None:
     assert world.visible() == [b"a", b"b"]
 
 
-def test_a_completion_that_is_lost_in_part_too_is_completed_without_another_choice(
+def test_a_completion_that_is_lost_in_part_too_is_completed_at_once(
     world: World,
 ) -> None:
     lose_last(world, [b"a"], [b"b", b"c", b"d"])
-    complete(world)
+    with pytest.raises(UnfinishedError):
+        Driver(world).run(0, [b"a", b"b", b"c", b"d"])
     driver = Driver(world)
     reports = driver.write(driver.planner.plan(), 0, [b"d", b"a"], [b"c"], [b"b"])
     driver.loses(reports, 3)
@@ -136,8 +130,7 @@ def small() -> World:
 
 def test_rows_that_the_driver_has_written_are_read_back(small: World) -> None:
     lose_beside_inlined(small)
-    complete(small)
-    Driver(small).run(0, [b"e", b"c", b"a"], [b"f", b"d", b"b"])
+    replay(small, [b"e", b"c", b"a"], [b"f", b"d", b"b"])
     assert small.visible() == [b"a", b"b", b"c", b"d", b"e", b"f"]
     assert latest(small).completed
 
@@ -155,8 +148,7 @@ def test_rows_of_the_drivers_other_transactions_are_no_rows_of_the_batch(small: 
     producer.produce(TOPIC, b"d")
     producer.flush(Deadline(10))
     producer.abort(Deadline(10))
-    complete(small)
-    Driver(small).run(3, [b"0", b"c", b"a"], [b"f", b"d", b"b"])
+    replay(small, [b"0", b"c", b"a"], [b"f", b"d", b"b"], batch=3)
     earlier = [b"0", b"1", b"2", b"x0", b"x1", b"x2"]
     assert small.visible() == sorted([*earlier, b"a", b"b", b"c", b"d", b"0", b"f"])
 
@@ -166,56 +158,32 @@ def test_rows_of_the_driver_that_were_deleted_are_not_written_again(small: World
     decide_and_die(small, [b"a", b"b"], [b"c"], [b"d", b"e"], [b"f"], batch=1)
     late_attempt(small, latest(small).slot, 2)
     assert Driver(small).planner.plan().lost == {2}
-    complete(small)
     for partition in small.cluster.topics[TOPIC].partitions:
         for entry in partition.all_from(0):
             if entry.value == b"c":
                 partition.delete_before(entry.offset + 1)
     visible = small.visible()
     with pytest.raises(OperatorNeededError, match="retention") as stop:
-        Driver(small).run(1, [b"e", b"c", b"a"], [b"f", b"d", b"b"])
+        replay(small, [b"e", b"c", b"a"], [b"f", b"d", b"b"], batch=1)
     assert stop.value.data["partitions"] == [2]
     assert small.visible() == visible
-    assert not latest(small).override.complete
+    assert not latest(small).by_row
 
 
 # --- what cannot be completed
 
 
-def test_a_choice_that_leads_nowhere_is_refused(world: World) -> None:
-    operator = Operator(world)
-    with pytest.raises(RefusedChoice, match="no decision"):
-        operator.chooses(Choice.COMPLETE)
-    Driver(world).run(0, [b"a"], [b"b"])
-    with pytest.raises(RefusedChoice, match="nothing"):
-        operator.chooses(Choice.COMPLETE)
-    with pytest.raises(RefusedChoice, match="whole"):
-        operator.chooses(Choice.COMPLETE, 0)
-    Driver(world, "stream-2").run(0, [b"c"])
-    with pytest.raises(RefusedChoice, match="latest"):
-        operator.chooses(Choice.COMPLETE, stream="stream-1")
-    assert [each.stream for each in log(world)[-1].decided] == ["stream-1", "stream-2"]
-
-
-def test_a_batch_that_is_lost_as_a_whole_needs_no_completion(world: World) -> None:
-    decide_and_die(world)
-    world.cluster.coordinator.time_out()
-    with pytest.raises(RefusedChoice, match="visible"):
-        Operator(world).chooses(Choice.COMPLETE)
-
-
 def test_deleted_rows_cannot_be_told_from_lost_ones(world: World) -> None:
     lose_last(world, [b"a", b"b"], [b"c"])
-    complete(world)
     for partition in world.cluster.topics[TOPIC].partitions:
         rows = [entry for entry in partition.all_from(0) if entry.value == b"a"]
         for entry in rows:
             partition.delete_before(entry.offset + 1)
     with pytest.raises(OperatorNeededError, match="retention") as stop:
-        Driver(world).run(0, [b"c", b"b", b"a"])
+        replay(world, [b"c", b"b", b"a"])
     assert stop.value.data["partitions"] == [1]
     assert world.visible() == [b"b"]
-    # The choice is withdrawn, so the old partitions are a way out.
+    # The old partitions are a way out.
     Driver(world).run(0, [b"a", b"b"], [b"c"])
     assert world.visible() == [b"b", b"c"]
 
@@ -234,9 +202,8 @@ def test_dead_letters_are_not_recognised(world: World) -> None:
 def test_the_driver_writes_no_rows_of_a_completion(world: World) -> None:
     """It could not be completed if it was lost in part."""
     lose_last(world)
-    complete(world)
     inline = options(**{"eos.inline.bytes": "4096"})
-    Driver(World([], options=inline, cluster=world.cluster)).run(0, [b"b", b"a"])
+    replay(World([], options=inline, cluster=world.cluster), [b"b", b"a"])
     assert world.visible() == [b"a", b"b"]
     assert latest(world).inlined == ()
 
@@ -244,22 +211,23 @@ def test_the_driver_writes_no_rows_of_a_completion(world: World) -> None:
 def test_too_many_visible_rows_are_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     lose_last(world)
     monkeypatch.setattr(completion, "MOST_ROWS", 0)
-    with pytest.raises(RefusedChoice, match="more than 0"):
-        complete(world)
+    with pytest.raises(OperatorNeededError, match="more than 0"):
+        Driver(world).run(0, [b"b", b"a"])
 
 
 def test_a_topic_that_cannot_be_read_now_is_read_by_the_next_start(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lose_last(world)
-    complete(world)
+    with pytest.raises(UnfinishedError):
+        Driver(world).run(0, [b"b", b"a"])
     for unread in ([], [PartitionTail(TOPIC, 0, 0, 0, 0, 0, unread="no leader")]):
         with monkeypatch.context() as patched:
             patched.setattr(FakeKafka, "scan_topic", lambda *_, found=unread: found)
             with pytest.raises(ClusterError) as failed:
                 Driver(world).planner.plan()
             assert failed.value.data == {"topic": TOPIC}
-    assert latest(world).override.complete
+    assert latest(world).by_row
     Driver(world).run(0, [b"b", b"a"])
     assert world.visible() == [b"a", b"b"]
 
@@ -268,23 +236,17 @@ def test_the_topic_is_read_further_back_until_all_rows_are_found(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lose_last(world, [b"%d" % n for n in range(20)], [b"b"])
-    complete(world)
     monkeypatch.setattr(completion, "_TAIL", 1)
-    Driver(world).run(0, [b"b"], [b"%d" % n for n in range(20)])
+    replay(world, [b"b"], [b"%d" % n for n in range(20)])
     assert world.visible() == sorted([b"b", *(b"%d" % n for n in range(20))])
 
 
 # --- crashes
 
 
-def obey(world: World, error: BaseException) -> None:
-    if stops_for_partitions(error):
-        complete(world)
-
-
 def play(*strikes: Strike) -> Story:
-    """A user who completes, and never has the old partitions again."""
-    return Story(World(Repartitioned(BATCHES)), strikes, obey=obey).play()
+    """A user who never has the old partitions again."""
+    return Story(World(Repartitioned(BATCHES)), strikes).play()
 
 
 def crashes(step: int) -> Iterator[Story]:
@@ -306,4 +268,4 @@ def test_a_crash_in_a_completion_loses_and_doubles_nothing(step: int) -> None:
     assert [found for story in stories if (found := wrong(story))] == []
     decided = [d for story in stories for d in story.world.judge.decisions()]
     assert any(each.completed for each in decided)
-    assert {each.override.complete for each in decided} == {True, False}
+    assert {each.by_row for each in decided} == {True, False}

@@ -13,6 +13,7 @@ import pytest
 
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.decision_log.driver_transaction import send_rows
+from eos_sink.driver import completion
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import QueryNames
@@ -211,13 +212,18 @@ def forget_failures_before_the_first_decision(monkeypatch: pytest.MonkeyPatch) -
 
 def keep_the_decided_partitions(monkeypatch: pytest.MonkeyPatch) -> Iterator[Plot]:
     def other_rows(
-        names: QueryNames, log: str, decision: Decision, lost: frozenset[int], **_: object
+        names: QueryNames, log: str, decision: Decision, lost: frozenset[int], *_: object
     ) -> OperatorNeededError:
         return operator_errors.other_rows(names, log, decision, "other partitions", sorted(lost))
 
     monkeypatch.setattr(Decision, "is_invisible", lambda *_: False)
-    monkeypatch.setattr(operator_errors, "other_partitions", other_rows)
+    monkeypatch.setattr(completion, "check_completion", refuse)
+    monkeypatch.setattr(operator_errors, "needs_partitions", other_rows)
     return at_each_gate(QUERY, Fault.NO_COORDINATOR, Fault.OTHER_PARTITIONS)
+
+
+def refuse(*_: object) -> None:
+    raise completion.RefusedCompletion("it is refused")
 
 
 @pytest.mark.parametrize(

@@ -36,11 +36,8 @@ KNOWN = {
     "old_checkpoint": operator_errors.old_checkpoint(NAMES, LOG, NOW, DECISION),
     "unrepaired": operator_errors.unrepaired(NAMES, LOG, NOW, DECISION, frozenset({31, 32})),
     "other_rows": operator_errors.other_rows(NAMES, LOG, DECISION, "it has 23 rows", [31, 32]),
-    "other_partitions": operator_errors.other_partitions(
-        NAMES, LOG, DECISION, frozenset({31}), moved=[31, 32], now=8
-    ),
-    "not_completable": operator_errors.not_completable(
-        NAMES, LOG, DECISION, frozenset({31, 32}), "its rows were deleted"
+    "needs_partitions": operator_errors.needs_partitions(
+        NAMES, LOG, DECISION, frozenset({31, 32}), "its rows were deleted", 8
     ),
     "went_back": operator_errors.went_back(
         NAMES,
@@ -106,9 +103,7 @@ def test_each_names_the_command_and_its_choice(name: str, error: OperatorNeededE
 
 def test_other_partitions_of_a_version_are_brought_back_by_writing_it_again() -> None:
     version = replace(DECISION, batch=BatchId.numbered_by(Numbering.VERSION, "job", 41))
-    error = operator_errors.other_partitions(
-        NAMES, LOG, version, frozenset({31}), moved=[31, 32], now=8
-    )
+    error = operator_errors.needs_partitions(NAMES, LOG, version, frozenset({31}), "of twins", 8)
     assert error.action is Action.FIX
     assert error.remedy.startswith("Run the write again with the settings")
 
