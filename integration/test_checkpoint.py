@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -93,9 +92,6 @@ class Given:
             assert checkpoint.end_offsets(batch) == self.reported(batch, "endOffset")
             if batch:
                 assert checkpoint.end_offsets(batch - 1) == self.reported(batch, "startOffset")
-            constructed = checkpoint.constructed_ms(batch)
-            assert constructed is not None
-            assert abs(constructed - time.time() * 1000) < LONG_S * 1000
         assert checkpoint.end_offsets(batches[-1] + 1) is None
 
 
@@ -134,7 +130,6 @@ def test_a_new_directory_and_one_of_a_batch_that_is_not_committed(given: Given) 
     assert checkpoint.stream_id() is None
     assert checkpoint.latest_batch() is checkpoint.latest_commit() is None
     assert checkpoint.end_offsets(0) is checkpoint.initial_offsets() is None
-    assert checkpoint.constructed_ms(0) is None
     given.run(given.source(subscribe=topic))
     latest = checkpoint.latest_commit()
     assert latest is not None

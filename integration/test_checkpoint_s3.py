@@ -64,7 +64,6 @@ def test_a_checkpoint_is_read_as_it_changes(store: FileSystem, scheme: str, host
     assert checkpoint.stream_id() == "8f1c"
     assert (checkpoint.latest_batch(), checkpoint.latest_commit()) == (10, 9)
     assert checkpoint.end_offsets(10) == {("orders", 0): 5}
-    assert checkpoint.constructed_ms(10) == 17
     assert checkpoint.initial_offsets() == {("orders", 0): 2}
     put(store, "state/0/0/1.delta", "x")
     assert checkpoint.has_state()

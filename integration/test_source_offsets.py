@@ -135,6 +135,14 @@ def has_offsets(copy: Copy, topic: str) -> bool:
     return any(place.topic == topic for place in found)
 
 
+def unfinish(copy: Copy) -> None:
+    """Let Spark forget that it has finished its last batch."""
+    commits = (copy.checkpoint / "commits").glob("[0-9]*")
+    last = max(commits, key=lambda file: int(file.name))
+    last.unlink()
+    last.with_name(f".{last.name}.crc").unlink()
+
+
 @pytest.fixture
 def copy(kafka: KafkaCluster, both: SparkSession, tmp_path: Path) -> Copy:
     return Copy(kafka, both, tmp_path)
@@ -236,7 +244,7 @@ def test_a_function_that_catches_the_sinks_error_is_stopped_by_the_next_batch(co
 
     copy.add(90)
     for _ in range(2):
-        with pytest.raises(PySparkException, match="let it raise those of the sink"):
+        with pytest.raises(PySparkException, match="raise the errors of the sink"):
             run(fails=True)
     assert len(copy.rows()) == 30
     copy.lose_checkpoint()
@@ -274,7 +282,7 @@ def test_a_function_of_foreach_batch_with_another_querys_checkpoint(copy: Copy) 
     assert copy.rows() == ()
     # The log knows nothing of the batch that it has begun, so it might be another sink's.
     copy.options["checkpointLocation"] = right
-    with pytest.raises(OperatorNeededError, match="its rows are in no topic"):
+    with pytest.raises(OperatorNeededError, match="the batch is read again"):
         copy.frame()
     copy.lose_checkpoint()
     run(right, right)
@@ -371,16 +379,70 @@ def test_a_checkpoint_of_sparks_own_sink_is_continued(copy: Copy) -> None:
     assert_each_once(copy.rows(), copy.expected)
 
 
-@pytest.mark.long
-def test_a_batch_that_sparks_own_sink_has_begun_is_not_guessed(copy: Copy) -> None:
+def test_a_batch_that_sparks_own_sink_has_begun_in_this_session_is_not_written(
+    copy: Copy,
+) -> None:
+    frame = copy.frame("earliest")
     copy.add(60)
     copy.run_with_sparks_own_sink()
     # It has died before it could note its last batch.
-    last = max((copy.checkpoint / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
-    last.unlink()
+    unfinish(copy)
+    for _ in range(2):
+        with pytest.raises(PySparkException, match="does not know who has begun"):
+            copy.run(frame)
     with pytest.raises(OperatorNeededError):
         copy.frame()
     assert_each_once(copy.rows(), copy.expected)
+
+
+def test_a_program_that_does_not_ask_where_to_begin_is_told_to(copy: Copy) -> None:
+    copy.add(60)
+    for _ in range(2):
+        with pytest.raises(PySparkException, match="program has not called"):
+            copy.run(copy.frame("earliest"))
+    with pytest.raises(OperatorNeededError):
+        copy.frame()
+    # As the error says.
+    copy.lose_checkpoint()
+    copy.add(30)
+    copy.run()
+    assert_each_once(copy.rows(), copy.expected)
+
+
+def test_another_name_does_not_write_a_batch_again_that_is_decided(copy: Copy) -> None:
+    copy.add(60)
+    copy.run()
+    unfinish(copy)
+    former, copy.options["eos.id"] = copy.options["eos.id"], f"{copy.options['eos.id']}-renamed"
+    with pytest.raises(OperatorNeededError, match="Undo that change"):
+        copy.frame()
+    with pytest.raises(PySparkException, match="decided under another identity"):
+        copy.run(copy.frame("earliest"))
+    # As the error says.
+    renamed, copy.options["eos.id"] = copy.options["eos.id"], former
+    copy.run()
+    copy.options["eos.id"] = renamed
+    copy.add(30)
+    copy.run()
+    assert_each_once(copy.rows(), copy.expected)
+
+
+def test_another_query_on_the_topic_does_not_tell_where_to_begin(copy: Copy) -> None:
+    """It writes in foreachBatch, and none of the two has an eos.id."""
+    del copy.options["eos.id"]
+    others = {**copy.options, "eos.source.group.id": f"{copy.group}-others"}
+    others["checkpointLocation"] = str(copy.checkpoint.with_name("others"))
+
+    def write(frame: DataFrame, _: int) -> None:
+        frame.write.format("kafka-eos").mode("append").options(**others).save()
+
+    copy.add(60)
+    eos_sink.starting_offsets(others)
+    writer = copy.frame("earliest").writeStream.foreachBatch(write)
+    writer = writer.option("checkpointLocation", others["checkpointLocation"])
+    writer.trigger(availableNow=True).start().awaitTermination(180)
+    copy.run()
+    assert_each_once(copy.rows(), [*copy.expected, *copy.expected])
 
 
 def test_spark_takes_what_starting_offsets_returns(copy: Copy) -> None:
@@ -412,9 +474,26 @@ def test_an_operator_resets_the_group_and_accepts_it(copy: Copy) -> None:
     assert_each_once(copy.rows(), [*copy.expected, *again])
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("rows", [10, 90], ids=["fewer rows", "more rows"])
-def test_a_topic_is_deleted_and_created_again(copy: Copy, rows: int) -> None:
+def drop(copy: Copy, topic: str) -> None:
+    query, reach = copy.options["eos.id"], ["--bootstrap-server", copy.kafka.bootstrap_servers]
+    run_command("offsets", query, *reach, "--drop", topic, "--yes", "--take-over", expect=None)
+
+
+def delete_topic(copy: Copy, topic: str) -> None:
+    with admin_client(copy.kafka.bootstrap_servers) as admin:
+        admin.delete_topics([topic])
+    wait_until(lambda: not has_offsets(copy, topic), Deadline(30), "the group without the topic")
+
+
+@pytest.mark.parametrize(
+    ("partitions", "rows"),
+    [
+        (2, 10),
+        pytest.param(2, 90, marks=pytest.mark.long),
+        pytest.param(1, 90, marks=pytest.mark.long),
+    ],
+)
+def test_a_topic_is_deleted_and_created_again(copy: Copy, partitions: int, rows: int) -> None:
     """The other one is read on where it was."""
     other = f"{copy.source}-other"
     copy.read_also(other, 2)
@@ -422,21 +501,51 @@ def test_a_topic_is_deleted_and_created_again(copy: Copy, rows: int) -> None:
     copy.add(40, other)
     copy.run()
     copy.lose_checkpoint()
-    with admin_client(copy.kafka.bootstrap_servers) as admin:
-        admin.delete_topics([other])
-    wait_until(lambda: not has_offsets(copy, other), Deadline(30), "the group without the topic")
-    copy.kafka.create_topic(other, 2)
+    delete_topic(copy, other)
+    copy.read_also(other, partitions)
     copy.add(rows, other)
     copy.add(30)
-    with pytest.raises(OperatorNeededError) as stopped:
+    with pytest.raises(OperatorNeededError, match="deleted and created again"):
         copy.frame()
-    assert "deleted and created again" in stopped.value.remedy
-    # As the error says.
-    with admin_client(copy.kafka.bootstrap_servers) as admin:
-        first = {TopicPartition(other, number): OffsetAndMetadata(0, "", -1) for number in (0, 1)}
-        admin.alter_group_offsets(copy.group, first)
-    query, reach = copy.options["eos.id"], ["--bootstrap-server", copy.kafka.bootstrap_servers]
-    run_command("offsets", query, *reach, "--use", "group", "--yes", "--take-over")
+    drop(copy, other)
+    copy.run_after_command()
+    assert_each_once(copy.rows(), copy.expected)
+
+
+def test_a_topic_is_removed_deleted_created_and_added_again(copy: Copy) -> None:
+    other = f"{copy.source}-other"
+    copy.read_also(other, 2)
+    copy.add(60)
+    copy.add(40, other)
+    copy.run()
+    copy.options["subscribe"] = copy.source
+    copy.lose_checkpoint()
+    copy.add(30)
+    copy.run()
+    delete_topic(copy, other)
+    copy.read_also(other, 2)
+    copy.add(20, other)
+    copy.lose_checkpoint()
+    with pytest.raises(OperatorNeededError, match="deleted and created again"):
+        copy.frame()
+    drop(copy, other)
+    copy.run_after_command()
+    assert_each_once(copy.rows(), copy.expected)
+
+
+def test_a_topic_is_removed_and_deleted(copy: Copy) -> None:
+    other = f"{copy.source}-other"
+    copy.read_also(other, 2)
+    copy.add(60)
+    copy.add(40, other)
+    copy.run()
+    copy.options["subscribe"] = copy.source
+    copy.lose_checkpoint()
+    delete_topic(copy, other)
+    with pytest.raises(OperatorNeededError, match="does not exist any more"):
+        copy.frame()
+    drop(copy, other)
+    copy.add(30)
     copy.run_after_command()
     assert_each_once(copy.rows(), copy.expected)
 

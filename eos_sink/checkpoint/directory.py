@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Protocol, TypeVar
 
 from eos_sink.checkpoint.formats import (
-    OffsetLogFile,
     parse_initial_offset,
     parse_offset_log,
     parse_stream_id,
@@ -61,7 +60,7 @@ class Checkpoint:
     def __init__(self, location: str, topics: SourceTopics | None) -> None:
         self.location = location
         self._topics = topics
-        self._read_last: tuple[int, OffsetLogFile] | None = None
+        self._read_last: tuple[int, tuple[str, ...]] | None = None
 
     def stream_id(self) -> str | None:
         """Spark's id of the query; None: there is no file `metadata`, so no checkpoint yet."""
@@ -76,11 +75,6 @@ class Checkpoint:
         """The latest batch that Spark knows to be finished."""
         return self._latest("commits")
 
-    def constructed_ms(self, batch: int) -> int | None:
-        """When Spark constructed the batch, milliseconds since the epoch; None: it has not."""
-        log = self._offset_log(batch)
-        return None if log is None else log.constructed_ms
-
     def end_offsets(self, batch: int) -> Offsets | None:
         """The offsets at which the batch ends in all Kafka sources; None: there is no such batch.
 
@@ -91,10 +85,10 @@ class Checkpoint:
         if log is None:
             return None
         self._read_last = batch, log
-        offsets = read_kafka_offsets([(source, file) for source in log.sources], self._topics)
+        offsets = read_kafka_offsets([(source, file) for source in log], self._topics)
         if offsets is None:
             raise ConfigurationError(
-                f"{file} has offsets of {len(log.sources)} sources, none of a Kafka source "
+                f"{file} has offsets of {len(log)} sources, none of a Kafka source "
                 f"{'that reads the given topics' if self._topics else ''}".rstrip()
                 + ".",
                 remedy="Correct option subscribe, subscribePattern or assign of the sink, or leave "
@@ -107,9 +101,7 @@ class Checkpoint:
         """True if the batch has sources that `end_offsets`, which was asked before, leaves out."""
         if self._read_last is None or self._read_last[0] != batch:
             return False
-        return reads_others(
-            self._read_last[1].sources, self._topics, self._shown(f"offsets/{batch}")
-        )
+        return reads_others(self._read_last[1], self._topics, self._shown(f"offsets/{batch}"))
 
     def initial_offsets(self) -> Offsets | None:
         """The offsets at which the Kafka sources have begun; None: none has begun."""
@@ -148,7 +140,7 @@ class Checkpoint:
 
         return RemoteFiles(_REMOTE[scheme], host, path)
 
-    def _offset_log(self, batch: int) -> OffsetLogFile | None:
+    def _offset_log(self, batch: int) -> tuple[str, ...] | None:
         path = f"offsets/{batch}"
         content = self._read(path)
         return None if content is None else parse_offset_log(content, self._shown(path))

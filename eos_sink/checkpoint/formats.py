@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from eos_sink.errors import ClusterError, ConfigurationError, EosSinkError
@@ -21,19 +20,6 @@ from eos_sink.protocol.values import Offsets, Place
 
 _VOID = "-"
 _PARTITION = re.compile("0|[1-9][0-9]{0,9}")
-
-
-@dataclass(frozen=True)
-class OffsetLogFile:
-    """A file of `offsets/` (Spark's OffsetSeqLog).
-
-    Attributes:
-        constructed_ms: when Spark constructed the batch, milliseconds since the epoch.
-        sources: the offset of each source, in Spark's text.
-    """
-
-    constructed_ms: int
-    sources: tuple[str, ...]
 
 
 def parse_stream_id(content: bytes, file: str) -> str:
@@ -52,23 +38,19 @@ def parse_stream_id(content: bytes, file: str) -> str:
     return str(stream["id"])
 
 
-def parse_offset_log(content: bytes, file: str) -> OffsetLogFile:
-    """Read format 1, which has a line for each source, or 2, with `id:` before each offset.
+def parse_offset_log(content: bytes, file: str) -> tuple[str, ...]:
+    """The offset of each source in a file of `offsets/` (Spark's OffsetSeqLog), in Spark's text:
+    read format 1, which has a line for each source, or 2, with `id:` before each offset.
 
     Raises:
         EosSinkError: the file is damaged, or of another format.
     """
     version, *lines = _decode(content, file).split("\n")
     _check_version(version, ("v1", "v2"), file, is_whole=bool(lines))
-    metadata = lines[0].strip()
     sources = lines[1:] if version == "v1" else [line.partition(":")[2] for line in lines[1:]]
     if not sources or not all(sources):
         raise _damaged(file, "it lacks a source's offset")
-    about = _parse_json(metadata, file) if metadata else {}
-    constructed = about.get("batchTimestampMs", 0) if isinstance(about, dict) else None
-    if not isinstance(constructed, int):
-        raise _damaged(file, "its second line is not the batch's metadata")
-    return OffsetLogFile(constructed, tuple(sources))
+    return tuple(sources)
 
 
 def parse_initial_offset(content: bytes, file: str) -> str | None:

@@ -9,13 +9,13 @@ from eos_sink.cli.admin_client import connect
 from eos_sink.cli.arguments import add_changes_timeout, add_connection
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.live_run import add_take_over, check_driver
-from eos_sink.cli.output import Report, TableRow
+from eos_sink.cli.output import CommandError, Report, TableRow
 from eos_sink.cli.query_name import NAME_TO_TYPE, add_query, add_yes, confirm, read_query
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.documents import source_document
-from eos_sink.ops.source_position import SourceState, Use, read_source, use
+from eos_sink.ops.source_position import Drop, SourceState, Use, choose, read_source
 from eos_sink.protocol.source_errors import as_json
 from eos_sink.protocol.values import Place
 
@@ -26,6 +26,7 @@ examples:
   eos-sink offsets payments --bootstrap-server kafka:9092                what a new checkpoint needs
   eos-sink offsets payments --bootstrap-server kafka:9092 --use group    a reset of the group counts
   eos-sink offsets payments --bootstrap-server kafka:9092 --use record   the group gets them again
+  eos-sink offsets payments --bootstrap-server kafka:9092 --drop orders   orders was created again
 """
 EXIT_CODES = {
     ExitCode.OK: "the log and the group agree, or the choice is carried out",
@@ -33,8 +34,7 @@ EXIT_CODES = {
 }
 _CONSEQUENCES = {
     "record": "the group gets the offsets of the decision log, which repeats and skips no row, "
-    "unless a topic was deleted and created again since, or the query has written under another "
-    "identity, which has moved the group",
+    "unless the query has written under another identity, which has moved the group",
     "group": "a new checkpoint begins at the offsets of the group: rows before them that are not "
     "visible are skipped, rows after them that are visible are written again",
 }
@@ -49,6 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--group", metavar="GROUP", help=help_)
     help_ = "Choose whose offsets count: those of the group, or those of the log's record."
     add("--use", choices=sorted(_CONSEQUENCES), help=help_)
+    help_ = (
+        "Give up what is gone of these topics: rows that were deleted, partitions, or the whole "
+        "topic, which may have been created again. The query goes on at the first row there is."
+    )
+    parser.add_argument("--drop", metavar="TOPIC[,TOPIC]", help=help_)
     add_yes(parser)
     add_take_over(parser)
 
@@ -59,17 +64,32 @@ def run(arguments: argparse.Namespace) -> Report:
     with connect(arguments, arguments.timeout) as admin:
         names = read_query(admin, arguments.query, arguments.prefix, deadline)
         state = read_source(admin.kafka, names, arguments.group, deadline)
-        if arguments.use is None:
+        chosen = _parse_choice(arguments)
+        if chosen is None:
             return make_report(names, state)
         members = admin.describe_groups([names.group], deadline)[names.group]
         hosts = None if isinstance(members, Unseen) else tuple(each.host for each in members)
         check_driver(names, state.entry.record.run, hosts, take_over=arguments.take_over)
         if not arguments.yes:
-            warning = f"--use {arguments.use}: {_CONSEQUENCES[arguments.use]}."
-            confirm((warning,), names.shown, NAME_TO_TYPE, "--yes")
+            confirm((_warn(chosen),), names.shown, NAME_TO_TYPE, "--yes")
         deadline = Deadline(arguments.timeout)
-        use(admin.kafka, names, state, Use(arguments.use), deadline)
+        choose(admin.kafka, names, state, chosen, deadline)
         return make_report(names, read_source(admin.kafka, names, arguments.group, deadline))
+
+
+def _parse_choice(arguments: argparse.Namespace) -> Use | Drop | None:
+    if arguments.use and arguments.drop:
+        raise CommandError("--use and --drop are two choices: give one")
+    if arguments.drop:
+        return Drop(frozenset(filter(None, (each.strip() for each in arguments.drop.split(",")))))
+    return Use(arguments.use) if arguments.use else None
+
+
+def _warn(chosen: Use | Drop) -> str:
+    if isinstance(chosen, Drop):
+        topics = ", ".join(sorted(chosen.topics))
+        return f"--drop: rows of {topics} that were not read before they were deleted are given up."
+    return f"--use {chosen.value}: {_CONSEQUENCES[chosen.value]}."
 
 
 def _make_row(place: Place, offset: int | None, committed: int | None, end: int | None) -> TableRow:

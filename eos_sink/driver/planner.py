@@ -26,7 +26,6 @@ from eos_sink.driver.hanging import end_hanging
 from eos_sink.driver.processes import (
     current_run,
     is_dead_here,
-    spark_started_ms,
     uses_tcp_to_spark,
 )
 from eos_sink.driver.session import DriverSession
@@ -62,6 +61,7 @@ if TYPE_CHECKING:
 
 _STABLE_TRY_S = 2.0
 _RULES_AGE_S = 60.0
+_MEMBERS_AGE_S = 10.0
 _LOGGER = logging.getLogger("eos_sink.driver")
 _TCP_COSTS = (
     "Spark exchanges data with its Python processes over TCP, whose delayed acknowledgements cost "
@@ -96,7 +96,9 @@ class Planner:
         self._planned: Entry | None = None
         self._settled: tuple[Decision, Settlement] | None = None
         self._source: SourceReader | None = None
-        self._source_checked = False
+        # The stream of which the first batch of a run was checked.
+        self._source_checked: str | None = None
+        self._members_seen: Deadline | None = None
         if options.source is not None:
             from eos_sink.driver.source_reader import SourceReader
 
@@ -140,7 +142,7 @@ class Planner:
                 raise
             found = self._settle(entry, deadline)
             if self._source is not None:
-                if query is not None and not self._source_checked:
+                if query is not None and self._source_checked != query:
                     self._source.check_query(query)
                 entry, found = self._check_source(self._source, entry, found, deadline)
             entry, visible = self._read_back(entry, found, deadline)
@@ -428,8 +430,9 @@ class Planner:
         self, source: SourceReader, entry: Entry, found: Settlement, deadline: Deadline
     ) -> tuple[Entry, Settlement]:
         """Let the position return to the start of a decided batch that has become invisible, if its
-        checkpoint is gone: what it had read has to be read again. Then check, once in a process,
-        the batch that Spark has begun; the log knows from then on where the query stands."""
+        checkpoint is gone: what it had read has to be read again. Then check, once for each
+        checkpoint, the batch that Spark has begun; the log knows from then on where the query is.
+        """
         decision = entry.decision
         if decision is not None and found.lost and not found.doubtful:
             from eos_sink.protocol.source_rules import returns_to_start
@@ -437,13 +440,19 @@ class Planner:
             start = returns_to_start(entry.record, decision, found.lost)
             if start is not None and source.stream != decision.batch.source:
                 # The group moves with the position: a reset of it must not be overwritten.
+                source.check_kept(start, deadline)
                 source.check_group(entry.record.source, {}, deadline)
                 entry, found = self._write_source(entry, None, start, deadline), Settlement()
-        if not self._source_checked:
-            begins = source.check_first(entry.record, spark_started_ms(), deadline)
+        if self._members_seen is None or self._members_seen.passed:
+            # Spark keeps a planner over restarts of its query.
+            source.check_members(deadline)
+            self._members_seen = Deadline(_MEMBERS_AGE_S)
+        stream = source.stream
+        if stream is None or self._source_checked != stream:
+            begins = source.check_first(entry.record, deadline)
             if begins is not None:
                 entry = self._write_source(entry, entry.decision, begins, deadline)
-            self._source_checked = True
+            self._source_checked = stream
         return entry, found
 
     def _write_source(

@@ -75,21 +75,6 @@ def process_name(pid: int) -> str:
     return f"{pid}@{since}"
 
 
-def spark_started_ms() -> int:
-    """When the JVM was started that has started this process, or this process itself if it is the
-    user's own, which has started the JVM or was started by it before any query. In milliseconds
-    since the epoch; 0 if the system does not tell."""
-    process = os.getppid() if _session() else os.getpid()
-    with contextlib.suppress(OSError, ValueError):
-        if b"pyspark.daemon" in Path(f"/proc/{process}/cmdline").read_bytes():
-            # Field 4: its parent.
-            process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
-        ticks = int(process_name(process).partition("@")[2])
-        up_s = float(Path("/proc/uptime").read_text().split()[0])
-        return int((time.time() - up_s + ticks / os.sysconf("SC_CLK_TCK")) * 1000)
-    return 0
-
-
 def is_alive_here(run: Run) -> bool:
     """True if the run is known to be alive, in this PID namespace."""
     return _is_local(run) and _is_running(run.pid)

@@ -9,15 +9,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
+from eos_sink.decision_log.start_notes import read_note, write_note
+from eos_sink.driver.group_claims import find_movers, find_writers
 from eos_sink.errors import ConfigurationError, OperatorNeededError
-from eos_sink.identity import shown_location
+from eos_sink.identity import QueryNames, shown_location
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
-from eos_sink.protocol import source_errors
+from eos_sink.protocol import operator_errors, source_errors
 from eos_sink.protocol.model import BatchId, LogRecord, Numbering, SourcePosition
+from eos_sink.protocol.source_errors import Reading
 from eos_sink.protocol.source_rules import (
     SourceBatch,
+    SourceLogs,
+    StartNote,
     check_start,
+    has_written_as_query,
     is_new_stream,
     new_partitions,
 )
@@ -31,7 +37,6 @@ class CheckpointFiles(Protocol):
     def stream_id(self) -> str | None: ...
     def latest_batch(self) -> int | None: ...
     def latest_commit(self) -> int | None: ...
-    def constructed_ms(self, batch: int) -> int | None: ...
     def end_offsets(self, batch: int) -> Offsets | None: ...
     def reads_others(self, batch: int) -> bool: ...
     def initial_offsets(self) -> Offsets | None: ...
@@ -111,7 +116,6 @@ class SourceReader:
             batch,
             start,
             end,
-            self.location,
             self._kafka.topic_ids({topic for topic, _ in end}, deadline),
             stateful=stateful,
             others=others,
@@ -124,15 +128,13 @@ class SourceReader:
             OperatorNeededError, ConfigurationError, ClusterError: it would repeat or skip rows, or
                 this cannot be excluded. Nothing is decided.
         """
-        discards = self._source.discards_state
-        check_start(self._names, self._options.log_topic, record, now, discards_state=discards)
+        check_start(self.query(), record, now, discards_state=self._source.discards_state)
         known, is_new = record.source, is_new_stream(record, now.batch)
         if known is None or is_new or known.group != self._source.group:
-            goes_on = known is None and bool(record.decided or now.batch.batch)
-            self.check_group(known, now.start, deadline, has_begun=not goes_on)
+            self.check_group(known, now.start, deadline)
         if known is None or known.stale or is_new:
             last = None if known is None or known.stale else known
-            self.check_bounds(last, now.start, deadline)
+            self._check_begin(last, now.start, deadline)
         return now.moves(known)
 
     def check_replay(self, record: LogRecord, batch: BatchId) -> None:
@@ -146,16 +148,23 @@ class SourceReader:
             return
         end = self.files.end_offsets(batch.batch)
         if end is not None and end != known.end:
-            raise source_errors.replayed_elsewhere(self._names, batch, known, end, self.location)
+            raise source_errors.replayed_elsewhere(self.query(), batch, known, end)
 
-    def check_first(
-        self, record: LogRecord, started_ms: int, deadline: Deadline
-    ) -> SourcePosition | None:
+    def check_members(self, deadline: Deadline) -> None:
+        """Check that no consumer reads from the group's offsets.
+
+        Raises:
+            ClusterError: one does.
+        """
+        members = self._kafka.group_members(self._source.group, deadline)
+        if members:
+            raise source_errors.group_in_use(self.query(), members)
+
+    def check_first(self, record: LogRecord, deadline: Deadline) -> SourcePosition | None:
         """Check, before anything is written, the batch that Spark has begun.
 
         Args:
             record: the latest one.
-            started_ms: when Spark was started, milliseconds since the epoch.
             deadline: for all answers.
 
         Returns:
@@ -166,17 +175,12 @@ class SourceReader:
         stream, number = self.files.stream_id(), self.files.latest_batch()
         if stream is None or number is None:
             raise self._unreadable("has no metadata or no offsets of a batch")
-        members = self._kafka.group_members(self._source.group, deadline)
-        if members:
-            raise source_errors.group_in_use(self._names, self._source.group, members)
         batch = BatchId.numbered_by(self._numbering, stream, number)
         if any(each.stream == batch.stream and each.batch >= number for each in record.decided):
             return None  # A replay, or an old checkpoint, which the tasks refuse.
         known = record.source
-        if known is None and not record.knows(batch.stream):
-            constructed = self.files.constructed_ms(number)
-            if constructed is not None and constructed < started_ms:
-                raise self.unfinished_elsewhere(batch)
+        if known is None and not has_written_as_query(record):
+            self._check_begun(batch, deadline)
         now = self.read(record, batch, deadline)
         moved = self.check(record, now, deadline)
         if known is not None and not known.stale:
@@ -186,11 +190,57 @@ class SourceReader:
                 return None
             # "latest" would be another offset at the next start. The decision still is the one
             # that has moved the position, and of all else nothing changes.
-            return replace(known, group=self._source.group, left={**known.left, **new})
+            return replace(
+                known,
+                group=self._source.group,
+                left={**known.left, **new},
+                topics={**now.topics, **known.topics},
+            )
         # Before a stream's first batch no row of any source is read.
         others = moved.others and number > 0
         first = BatchId(batch.stream, number - 1)
         return replace(moved, batch=first, end=now.start, others=others)
+
+    def check_finished(self, batch: BatchId, deadline: Deadline) -> bool:
+        """Check that the query has not decided this batch, or a later one, under another identity.
+
+        Returns:
+            True if it has decided the batch before under another one, so that it has begun this.
+
+        Raises:
+            OperatorNeededError: it has decided this batch.
+        """
+        goes_on = False
+        group = self._source.group
+        for other, decided in find_writers(self._kafka, self._names, group, batch, deadline):
+            for each in decided:
+                if each.batch >= batch.batch:
+                    log = self._options.log_topic
+                    raise operator_errors.moved_checkpoint(self._names, log, batch, other, each)
+                goes_on = goes_on or each.batch == batch.batch - 1
+        return goes_on
+
+    def refuse_begun(self, batch: BatchId, deadline: Deadline) -> OperatorNeededError:
+        """The log does not know who has begun this batch. If it is the first one of its checkpoint,
+        the log knows from then on where that began."""
+        begins = self._begin_of(batch.batch) or {}
+        if batch.batch or self.files.latest_commit() is not None:
+            return source_errors.unfinished_elsewhere(self.query(), batch, begins)
+        note = StartNote(batch.source, None, begins)
+        write_note(self._kafka, self._names, self._source.group, note, deadline)
+        return source_errors.begun_before(self.query(), batch, begins)
+
+    def _check_begun(self, batch: BatchId, deadline: Deadline) -> None:
+        """Check that this start of the query has begun a batch.
+
+        Raises:
+            OperatorNeededError: it has not, or nothing tells.
+        """
+        if self.check_finished(batch, deadline):
+            return
+        note = read_note(self._kafka, self._source.group, deadline)
+        if note is None or not note.is_before(batch.source, batch.batch):
+            raise self.refuse_begun(batch, deadline)
 
     def check_group(
         self,
@@ -214,27 +264,50 @@ class SourceReader:
                 else's.
             ConfigurationError: they are someone else's, and the log has no position.
         """
-        names, group = self._names, self._source.group
-        location = self.location if has_begun else None
+        group, query = self._source.group, self.query(has_begun=has_begun)
         committed = self._kafka.group_offsets(group, deadline)
         if known is not None and known.group == group:
             if known.differs(committed):
-                log = self._options.log_topic
-                raise source_errors.group_differs(names, log, group, known, committed, location)
+                other = self._find_mover(committed, deadline)
+                raise source_errors.group_differs(query, known, committed, other)
             return
         if known is not None:
             # The log tells where the query stands, so the new group's offsets are of no use.
-            begins, location = begins or known.end, None
+            begins = begins or known.end
         if any(committed.get(place, offset) != offset for place, offset in begins.items()):
-            raise source_errors.foreign_group(names, group, begins, committed, location)
+            other = None if known is not None else self._find_mover(committed, deadline)
+            raise source_errors.foreign_group(query, begins, committed, other)
 
-    def check_bounds(
-        self,
-        known: SourcePosition | None,
-        begins: Offsets,
-        deadline: Deadline,
-        *,
-        has_begun: bool = True,
+    def _find_mover(self, committed: Offsets, deadline: Deadline) -> QueryNames | None:
+        """The identity that the query may have had before: it has moved the group to where it is,
+        and has written to the same topic."""
+        own = {self._options.topic, *self._options.declared_topics} - {None}
+        for other, record in find_movers(self._kafka, self._source.group, deadline):
+            known, written = record.source, record.decision
+            assert known is not None
+            topics = {*written.topics} if written else set()
+            is_elsewhere = own and topics and not own & topics
+            is_there = not known.stale and not known.differs(committed)
+            if other != self._names and is_there and not is_elsewhere:
+                return other
+        return None
+
+    def check_kept(
+        self, known: SourcePosition, deadline: Deadline, *, has_begun: bool = True
+    ) -> None:
+        """Check that the source has the rows at which a query goes on.
+
+        Raises:
+            OperatorNeededError: it has not.
+        """
+        topics = self._source.topics
+        logs = read_logs(self._kafka, known, deadline)
+        gone = logs.find_gone(known, lambda topic: topics is None or topics.selects(topic))
+        if gone:
+            raise source_errors.cannot_continue(self.query(has_begun=has_begun), gone)
+
+    def _check_begin(
+        self, known: SourcePosition | None, begins: Offsets, deadline: Deadline
     ) -> None:
         """Check where a new checkpoint begins against the rows that the source has.
 
@@ -242,15 +315,15 @@ class SourceReader:
             known: the position in the decision log; None: there is none.
             begins: the offsets of the new checkpoint.
             deadline: for the answer.
-            has_begun: as in `check_group`.
 
         Raises:
-            ConfigurationError: the source is on another cluster, or its topic is another one now.
+            ConfigurationError: the source is on another cluster.
             OperatorNeededError: rows were deleted before they were read; or rows of a partition
                 that is new in a known topic would be skipped.
         """
-        names, log = self._names, self._options.log_topic
-        location = self.location if has_begun else None
+        query = self.query()
+        if known is not None:
+            self.check_kept(known, deadline)
         bounds = self._kafka.log_bounds(begins, deadline)
         foreign = {
             place: f"is at {offset}, and the partition "
@@ -259,25 +332,18 @@ class SourceReader:
             if place not in bounds or bounds[place][1] < offset
         }
         if foreign:
-            group = self._source.group
-            raise source_errors.not_on_this_cluster(names, log, group, foreign, location)
+            raise source_errors.not_on_this_cluster(query, foreign)
         if known is None:
             return
-        gone = {p: (at, bounds[p][0]) for p, at in begins.items() if at < bounds[p][0]}
-        if gone:
-            raise source_errors.rows_are_gone(names, log, gone, location)
         new = new_partitions(known, begins)
         skipped = {p: (bounds[p][0], begins[p]) for p in new if begins[p] > bounds[p][0]}
         if skipped:
-            raise source_errors.begins_elsewhere(
-                names, log, known.batch, known, skipped, location, new=True
-            )
+            raise source_errors.begins_elsewhere(query, known.batch, known, skipped, new=True)
 
-    def unfinished_elsewhere(self, batch: BatchId) -> OperatorNeededError:
-        """The log does not know the stream: another sink may have written this batch."""
-        names, group = self._names, self._source.group
-        begins = self._begin_of(batch.batch) or {}
-        return source_errors.unfinished_elsewhere(names, batch, self.location, group, begins)
+    def query(self, *, has_begun: bool = True) -> Reading:
+        """What errors name. If a checkpoint has begun, they say that it has to be deleted."""
+        location = self.location if has_begun else None
+        return Reading(self._names, self._options.log_topic, self._source.group, location)
 
     def _begin_of(self, number: int) -> Offsets | None:
         """The offsets before a batch, as the checkpoint has them; None: it does not show them."""
@@ -293,3 +359,10 @@ class SourceReader:
             "directory was deleted, start the query with "
             "startingOffsets=eos_sink.starting_offsets(options).",
         )
+
+
+def read_logs(kafka: Kafka, known: SourcePosition, deadline: Deadline) -> SourceLogs:
+    """Ask the brokers for the topics of a position."""
+    places = known.reached
+    ids = kafka.topic_ids({topic for topic, _ in places}, deadline)
+    return SourceLogs(ids, kafka.log_bounds(places, deadline))

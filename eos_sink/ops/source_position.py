@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Literal
 
 from eos_sink.decision_log import Entry
 from eos_sink.driver.evidence import ask_all
+from eos_sink.driver.source_reader import read_logs
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
@@ -29,6 +31,13 @@ class Use(Enum):
 
     RECORD = "record"
     GROUP = "group"
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Give up what is gone of these topics: deleted rows, partitions, or the topic itself."""
+
+    topics: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -93,33 +102,63 @@ def read_source(
     return SourceState(entry, group, position, committed, ends)
 
 
-def use(
-    kafka: Kafka, names: QueryNames, state: SourceState, chosen: Use, deadline: Deadline
+def choose(
+    kafka: Kafka, names: QueryNames, state: SourceState, chosen: Use | Drop, deadline: Deadline
 ) -> Entry:
-    """Let the log or the group count, and write it to both; every older run is refused then.
+    """Write the chosen position to the log and the group; every older run is refused then.
 
     Raises:
-        RefusedChoice: the chosen one has no offsets, or the log has changed meanwhile.
+        RefusedChoice: the choice does not fit, or the log has changed meanwhile.
     """
     entry = read_log(kafka, names, deadline)
     assert entry is not None
     if entry.seq != state.entry.seq:
         raise moved(state.entry.seq, entry)
-    position = _chosen(names, state, chosen)
+    if chosen is Use.GROUP:
+        position = _of_group(names, state)
+        logs = read_logs(kafka, position, deadline)
+        there = {place: at for place, at in position.end.items() if place in logs.bounds}
+        position = replace(position, start=there, end=there, topics=logs.ids)
+    else:
+        position = _of_log(kafka, names, state, chosen, deadline)
     with take_over(kafka, names, entry, TOOL, deadline) as (register, token):
         register.expect(token, deadline)
         return register.write(token, entry.decision, deadline, source=position)
 
 
-def _chosen(names: QueryNames, state: SourceState, chosen: Use) -> SourcePosition:
+def _of_log(
+    kafka: Kafka,
+    names: QueryNames,
+    state: SourceState,
+    chosen: Literal[Use.RECORD] | Drop,
+    deadline: Deadline,
+) -> SourcePosition:
     known = state.entry.record.source
-    if chosen is Use.RECORD:
-        if known is None or known.stale:
-            raise RefusedChoice(
-                f"The log does not know where {names.query} stands: its last batch was decided "
-                "without eos.source.group.id. Reset the offsets of the group, and use these."
-            )
-        return replace(known, group=state.group)
+    if known is None or known.stale:
+        raise RefusedChoice(
+            f"The log does not know where {names.query} stands: its last batch was decided "
+            "without eos.source.group.id. Reset the offsets of the group, and use these."
+        )
+    logs = read_logs(kafka, known, deadline)
+    dropped = chosen.topics if isinstance(chosen, Drop) else frozenset()
+    position = logs.drop_gone(known, dropped)
+    if dropped and position == known:
+        raise RefusedChoice(
+            f"Nothing is gone where {names.query} stands in {', '.join(sorted(dropped))}: it goes "
+            "on there."
+        )
+    # Kafka takes no offset of a partition that does not exist.
+    missing = sorted({topic for topic, _ in position.end.keys() - logs.bounds.keys()})
+    if missing:
+        raise RefusedChoice(
+            f"{names.query} stands in partitions that do not exist any more. Add --drop "
+            f"{','.join(sorted({*missing, *dropped}))}, and leave out --use."
+        )
+    return replace(position, group=state.group)
+
+
+def _of_group(names: QueryNames, state: SourceState) -> SourcePosition:
+    known = state.entry.record.source
     if not state.committed:
         raise RefusedChoice(
             f"Group {state.group} has no offsets. Set them with kafka-consumer-groups "

@@ -8,9 +8,12 @@ from contextlib import closing
 from enum import Enum
 
 from eos_sink.decision_log import DecisionRegister
+from eos_sink.decision_log.start_notes import read_note, write_note
+from eos_sink.driver.group_claims import find_movers
 from eos_sink.driver.settle import Settlement, settle
-from eos_sink.driver.source_reader import CheckpointFiles, SourceReader
+from eos_sink.driver.source_reader import CheckpointFiles, SourceReader, read_logs
 from eos_sink.errors import ConfigurationError
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, TopicDescription
@@ -18,7 +21,13 @@ from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol import operator_errors, source_errors
 from eos_sink.protocol.model import BatchId, LogRecord, SourcePosition
-from eos_sink.protocol.source_rules import check_whole, has_written_as_query, returns_to_start
+from eos_sink.protocol.source_errors import Reading
+from eos_sink.protocol.source_rules import (
+    StartNote,
+    check_whole,
+    has_written_as_query,
+    returns_to_start,
+)
 from eos_sink.protocol.values import Offsets, Place
 from eos_sink.sink_options import SOURCE_GROUP, SinkOptions, SourceOptions
 
@@ -67,10 +76,10 @@ def find_starting_offsets(
             remedy="Give starting_offsets the options of the sink and of the source.",
         )
     with closing(connect(own.cluster)) as kafka:
-        latest, *others = (_Query(kafka, options, source, files) for options in queries)
+        first, *others = (_Query(kafka, options, source, files) for options in queries)
         # Batch writes share its names, and say nothing about a query.
-        written = [each for each in others if has_written_as_query(each.record)]
-        latest = max([latest, *written], key=_Query.knows_most)
+        written = [each for each in (first, *others) if has_written_as_query(each.record)]
+        latest = max(written, key=_Query.knows_most, default=first)
         return json.dumps(source_errors.as_json(latest.find(Default(default))))
 
 
@@ -106,17 +115,19 @@ class _Query:
 
     def find(self, default: Default) -> dict[Place, int]:
         """The offset at which each partition begins; Spark's -2 and -1 for the ends of its log."""
-        known = self.record.source
         files = self._reader.files
         stream, number = files.stream_id(), files.latest_batch()
-        if stream is not None and number is not None:
-            # Spark ignores startingOffsets. The sink checks where the checkpoint begins.
-            self._check_other_sink(stream, number)
-        else:
-            known = self._check_new()
-        reached = known.reached if known is not None else {}
+        has_checkpoint = stream is not None and number is not None
+        reached: Offsets = {}
+        if not has_written_as_query(self.record):
+            reached = self._note_start()
+        elif not has_checkpoint:
+            # Else Spark ignores startingOffsets, and the sink checks where the checkpoint begins.
+            reached = self._check_new().reached
+        elif self.record.source is not None:
+            reached = self.record.source.reached
         committed: Offsets = {}
-        if default is Default.COMMITTED:
+        if default is Default.COMMITTED and not has_checkpoint:
             committed = self._read_group(reached)
         otherwise = _LATEST if default is Default.LATEST else _EARLIEST
         topics = {topic for topic, _ in reached}
@@ -128,53 +139,81 @@ class _Query:
 
     def _read_group(self, known: Offsets) -> Offsets:
         """The group's offsets where the log does not know the position, in topics that are read."""
-        committed = self._kafka.group_offsets(self._source.group, self._deadline)
+        group = self._source.group
+        for names, record in find_movers(self._kafka, group, self._deadline):
+            self._bring_to_rest(names, record)
+        committed = self._kafka.group_offsets(group, self._deadline)
         topics = self._source.topics
         begins = {
             place: offset
             for place, offset in committed.items()
             if place not in known and (topics is None or topics.selects(place[0]))
         }
-        position = SourcePosition(self._source.group, BatchId("", -1), begins, begins)
-        self._reader.check_bounds(position, begins, self._deadline, has_begun=False)
+        position = SourcePosition(group, BatchId("", -1), begins, begins)
+        gone = read_logs(self._kafka, position, self._deadline).find_gone(position, lambda _: True)
+        if gone:
+            raise source_errors.rows_before_group_are_gone(self._reader.query(), gone)
         return begins
 
-    def _check_other_sink(self, stream: str, number: int) -> None:
-        if self.record.source is not None or self.record.decided:
-            return
-        if self._reader.files.latest_commit() != number:
-            raise self._reader.unfinished_elsewhere(BatchId(stream, number))
+    def _bring_to_rest(self, names: QueryNames, record: LogRecord) -> None:
+        """Make visible what an identity of the query has decided: the group is behind it."""
+        decision, found = record.decision, self._settle(names, record)
+        if decision is not None and found.doubtful:
+            raise operator_errors.in_doubt(names, self._log, decision, found.doubtful)
+        if decision is not None and found.lost:
+            query = Reading(names, self._log, self._source.group)
+            raise source_errors.half_visible(query, decision, found.lost)
 
-    def _check_new(self) -> SourcePosition | None:
+    def _note_start(self) -> Offsets:
+        """Note what is in the checkpoint of a query that the log does not know; return where a
+        first batch has begun that was there unfinished.
+
+        Raises:
+            OperatorNeededError: a batch is there unfinished.
+        """
+        files, group = self._reader.files, self._source.group
+        stream, number = files.stream_id() or "", files.latest_batch()
+        known = read_note(self._kafka, group, self._deadline)
+        if number is None:
+            note = StartNote(stream, 0, known.begins if known is not None else {})
+        elif files.latest_commit() == number:
+            note = StartNote(stream, number + 1)
+        else:
+            batch = BatchId(stream, number)
+            if self._reader.check_finished(batch, self._deadline):
+                return {}
+            raise self._reader.refuse_begun(batch, self._deadline)
+        if note != known:
+            write_note(self._kafka, self._names, group, note, self._deadline)
+        return note.begins
+
+    def _check_new(self) -> SourcePosition:
         """The position at which a new checkpoint begins.
 
         Raises:
             OperatorNeededError, ConfigurationError: it is not known, or something contradicts it.
         """
         record, known = self.record, self.record.source
-        if known is None and not record.decided:
-            return None
+        query = self._reader.query(has_begun=False)
         if known is None or known.stale:
-            raise source_errors.unknown_position(self._names, self._log, None, known, None)
+            raise source_errors.unknown_position(query, None, known)
         if not self._source.discards_state:
-            check_whole(self._names, None, known, None)
+            check_whole(query, None, known)
+        self._reader.check_kept(known, self._deadline, has_begun=False)
         self._reader.check_group(known, {}, self._deadline, has_begun=False)
-        decision, found = record.decision, self._settle()
+        decision, found = record.decision, self._settle(self._names, record)
         if decision is not None and found.doubtful:
             raise operator_errors.in_doubt(self._names, self._log, decision, found.doubtful)
         if decision is not None and found.lost:
             start = returns_to_start(record, decision, found.lost)
             if start is None:
-                raise source_errors.half_visible(self._names, self._log, decision, found.lost)
+                raise source_errors.half_visible(query, decision, found.lost)
             known = start
-        self._reader.check_bounds(known, known.end, self._deadline, has_begun=False)
         return known
 
-    def _settle(self) -> Settlement:
+    def _settle(self, names: QueryNames, record: LogRecord) -> Settlement:
         """What is decided becomes visible, as with the start of the query."""
-        if self.record.decision is None:
-            return Settlement()
-        return settle(self._kafka, self._names, self.record, self._deadline, just_decided=False)
+        return settle(self._kafka, names, record, self._deadline, just_decided=False)
 
     def _list_partitions(self, known: Iterable[str]) -> list[Place]:
         selected = self._source.topics

@@ -62,9 +62,14 @@ def resolve_command(names: QueryNames, log: str, choice: str = "", stream: str =
     return _command(["resolve", names.query], names, log, stream, words)
 
 
-def offsets_command(names: QueryNames, log: str, choice: str = "") -> str:
-    """The command that shows where a query stands in its source; with a choice, it changes that."""
-    return _command(["offsets", names.query], names, log, "", [choice] if choice else [])
+def offsets_command(names: QueryNames, log: str, group: str, choice: str) -> str:
+    """The command that changes where a query stands in its source.
+
+    Args:
+        group: the query's, which the decision log may not know yet.
+    """
+    options = ["--group", quote(group), choice]
+    return _command(["offsets", names.query], names, log, "", options)
 
 
 def _command(

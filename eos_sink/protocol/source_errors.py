@@ -1,33 +1,74 @@
 """Errors about the source's offsets: where a query stands, and where a checkpoint begins.
 
-Following a remedy repeats and skips no row, unless it says so.
+Each remedy is one action with at most one command. Following it repeats and skips no row, unless
+it says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from eos_sink.errors import Action, ClusterError, ConfigurationError, OperatorNeededError
 from eos_sink.identity import QueryNames
-from eos_sink.protocol.model import BatchId, Decision, Numbering, SourcePosition
+from eos_sink.protocol.model import BatchId, Decision, SourcePosition
 from eos_sink.protocol.operator_errors import ACCEPT, offsets_command, resolve_command
 from eos_sink.protocol.values import Offsets, Place
+from eos_sink.shell import quote
 
 USE_GROUP, USE_RECORD = "--use group", "--use record"
 
 _SHOWN = 5
 _START = "start the query with startingOffsets=eos_sink.starting_offsets(options)"
-_RESET = "(kafka-consumer-groups --reset-offsets)"
 
 
-def begins_elsewhere(  # noqa: PLR0913, PLR0917
-    names: QueryNames,
-    log: str,
+@dataclass(frozen=True)
+class Reading:
+    """What an error names of a query that reads a source.
+
+    Attributes:
+        names: of the query.
+        log: the decision log's topic.
+        group: the one that the query names.
+        location: of a checkpoint that has begun, without secrets; None: there is none yet.
+    """
+
+    names: QueryNames
+    log: str
+    group: str
+    location: str | None = None
+
+    @property
+    def title(self) -> str:
+        return f"Query {self.names.query}"
+
+    @property
+    def restart(self) -> str:
+        """Begin where the log says. Spark ignores startingOffsets once a checkpoint has its first
+        batch."""
+        if self.location is None:
+            return _START
+        return (
+            f"delete the checkpoint directory {self.location}, which keeps where it began, and "
+            f"{_START}"
+        )
+
+    def command(self, choice: str) -> str:
+        return offsets_command(self.names, self.log, self.group, choice)
+
+    def continue_or_restart(self, known: SourcePosition) -> str:
+        """With an old checkpoint that does not fit. Only a newer copy has its state."""
+        if known.stateful or known.others:
+            return "Restore the newest copy of the checkpoint, and start the query again."
+        return f"{_capital(self.restart)}."
+
+
+def begins_elsewhere(
+    query: Reading,
     batch: BatchId,
     known: SourcePosition,
     wrong: Mapping[Place, tuple[int, int]],
-    location: str | None,
     *,
     new: bool,
 ) -> OperatorNeededError:
@@ -44,34 +85,20 @@ def begins_elsewhere(  # noqa: PLR0913, PLR0917
         *([f"skip {_count(skipped)} rows"] if skipped else []),
     ]
     what = "a new checkpoint" if new else "the checkpoint"
-    keep = ""
-    if known.batch.batch < 0 and batch.numbering is Numbering.FOREACH:
-        # The function of foreachBatch gives the directory, and the planner cannot check it.
-        keep = (
-            "If the sink was given the checkpointLocation of another query before, keep this one: "
-            f"set the offsets of group {known.group} to where it begins {_RESET}, accept them "
-            f"({offsets_command(names, log, USE_GROUP)}), and start the query again. Else "
-        )
     return OperatorNeededError(
-        f"Query {names.query}: {batch} of {what} begins at other source offsets than those where "
+        f"{query.title}: {batch} of {what} begins at other source offsets than those where "
         f"{_last(known)} has ended, and would {' and '.join(effects)}: "
         f"{_show_both(wrong)}. Nothing of it is visible.",
-        remedy=keep
-        + ("" if new else "Restore the newest copy of the checkpoint. Or ")
-        + f"{_without(location)}{_START}. To begin elsewhere on purpose, reset the offsets of "
-        f"group {known.group} {_RESET} and accept them first: "
-        f"{offsets_command(names, log, USE_GROUP)}",
+        remedy=f"{_capital(query.restart)}." if new else query.continue_or_restart(known),
         data=_data_of_both(batch, known, wrong),
     )
 
 
-def batches_left_out(  # noqa: PLR0913, PLR0917
-    names: QueryNames,
-    log: str,
+def batches_left_out(
+    query: Reading,
     batch: BatchId,
     known: SourcePosition,
     wrong: Mapping[Place, tuple[int, int]],
-    location: str,
 ) -> OperatorNeededError:
     """Batches before this one were not decided, and Spark has gone on: the function of foreachBatch
     has not written them, or has caught the error of the sink.
@@ -80,25 +107,19 @@ def batches_left_out(  # noqa: PLR0913, PLR0917
         wrong: of each partition the offset that the query stands at, and the one it begins at.
     """
     return OperatorNeededError(
-        f"Query {names.query}: the last decided batch is {_last(known)}, and {batch} follows, at "
+        f"{query.title}: the last decided batch is {_last(known)}, and {batch} follows, at "
         f"other source offsets (decided end and begin): {_show_both(wrong)}. The sink has written "
-        "no row of what is between. Nothing of this batch is visible.",
-        remedy="If the function of foreachBatch catches errors, let it raise those of the sink; "
-        f"{_without(location)}{_START}: the batches are read again, and what the function writes "
-        "elsewhere is written again. If it has left these batches out on purpose, keep the "
-        f"checkpoint: set the offsets of group {known.group} to where {batch} begins {_RESET}, "
-        f"accept them ({offsets_command(names, log, USE_GROUP)}), start the query again, and let "
-        "the function write each batch from now on, at least batch.limit(0).",
+        "no row of what is between: the function of foreachBatch has left these batches out, or "
+        "has caught the error of the sink. Nothing of this batch is visible.",
+        remedy="Let the function write the frame in each batch, at least frame.limit(0), and raise "
+        f"the errors of the sink. Then {query.restart}: the batches are read again, and what the "
+        "function writes elsewhere is written again.",
         data=_data_of_both(batch, known, wrong),
     )
 
 
 def unknown_position(
-    names: QueryNames,
-    log: str,
-    batch: BatchId | None,
-    known: SourcePosition | None,
-    location: str | None,
+    query: Reading, batch: BatchId | None, known: SourcePosition | None
 ) -> OperatorNeededError:
     """A new checkpoint begins, and batches were decided without the source's offsets."""
     why = (
@@ -107,73 +128,63 @@ def unknown_position(
         else f"a batch was decided after {_last(known)} without eos.source.group.id"
     )
     return OperatorNeededError(
-        f"Query {names.query}: {_begins(batch)}, and where the query stands in its source is not "
-        f"known, since {why}.",
-        remedy="If the old checkpoint still exists, continue with that for one batch: the position "
-        "is known then. Else find out which rows are in the topic, "
-        f"{_without(location)}set the offsets of the group to the first rows that are not "
-        f"{_RESET}, accept them ({offsets_command(names, log, USE_GROUP)}), and {_START}.",
+        f"{query.title}: {_begins(batch)}, and where the query stands in its source only its old "
+        f"checkpoint knows, since {why}. With that one, the next batch makes it known.",
+        remedy=f"Set the offsets of group {query.group} to the first rows that are not in the "
+        "topic (kafka-consumer-groups --reset-offsets), accept them with "
+        f"{query.command(USE_GROUP)}, and {query.restart}.",
         data={"stream": batch.stream if batch else None},
     )
 
 
-def lost_state(
-    names: QueryNames, batch: BatchId | None, known: SourcePosition, location: str | None
-) -> OperatorNeededError:
+def lost_state(query: Reading, batch: BatchId | None, known: SourcePosition) -> OperatorNeededError:
     """The old checkpoint has state; rows that wait there are read, and not visible."""
     return OperatorNeededError(
-        f"Query {names.query}: {_begins(batch)}, but that of {_last(known)} has state. Rows that "
+        f"{query.title}: {_begins(batch)}, but that of {_last(known)} has state. Rows that "
         "wait in it (aggregates, joins, watermarks) were read and are in no topic yet; a new "
-        "checkpoint would lose them.",
-        remedy="Continue with the old checkpoint. Or, to go on without its state, "
-        f"{_without(location)}set the option eos.source.discard.state=true and {_START}.",
+        "checkpoint would lose them, which option eos.source.discard.state=true allows.",
+        remedy="Continue with the old checkpoint.",
         data={"stream": batch.stream if batch else None},
     )
 
 
 def other_sources(
-    names: QueryNames, batch: BatchId | None, known: SourcePosition, location: str | None
+    query: Reading, batch: BatchId | None, known: SourcePosition
 ) -> OperatorNeededError:
     """Where the query stands in its other sources, only the old checkpoint knows."""
     return OperatorNeededError(
-        f"Query {names.query}: {_begins(batch)}, and {_last(known)} had rows of other sources "
+        f"{query.title}: {_begins(batch)}, and {_last(known)} had rows of other sources "
         "than the Kafka topics whose offsets the decision log has "
         f"({', '.join(sorted({topic for topic, _ in known.end}))}). A new checkpoint would read "
-        "the others from elsewhere.",
-        remedy="Continue with the old checkpoint. If all of the others are Kafka topics of this "
-        "cluster, name them in the sink's option subscribe as well: after one batch with the old "
-        "checkpoint the log has their offsets, too. Or, if you make sure yourself that the others "
-        f"begin where they have to, {_without(location)}set the option "
-        f"eos.source.discard.state=true and {_START}.",
+        "the others from elsewhere, which option eos.source.discard.state=true allows.",
+        remedy="Continue with the old checkpoint. Topics of this cluster that the sink's option "
+        "subscribe names, too, are in the log after one batch with it.",
         data={"stream": batch.stream if batch else None},
     )
 
 
-def group_differs(  # noqa: PLR0913, PLR0917
-    names: QueryNames,
-    log: str,
-    group: str,
-    known: SourcePosition,
-    committed: Offsets,
-    location: str | None,
+def group_differs(
+    query: Reading, known: SourcePosition, committed: Offsets, other: QueryNames | None
 ) -> OperatorNeededError:
-    """The group's offsets are not those of the decision log: reset, expired, or someone else's."""
+    """The group's offsets are not those of the decision log: reset, expired, or someone else's.
+
+    Args:
+        other: the identity of this sink that has moved it there, if it may be the query's.
+    """
     stands, places = known.end, known.differs(committed)
     shown = _show({p: f"{stands[p]} and {committed.get(p, 'none')}" for p in places})
+    if other is None:
+        why = "They were reset, have expired, or another program has committed them."
+        choice = f"{query.command(USE_RECORD)}: it commits the log's offsets to the group"
+    else:
+        why = f"{other.query} has moved the group since: the query has written under that name."
+        choice = f"{query.command(USE_GROUP)}: the query goes on where the group is"
     return OperatorNeededError(
-        f"Query {names.query} stands at other offsets than group {group} has (decision log and "
-        f"group): {shown}. They were reset, have expired, or another program has "
-        "committed them. Nothing was written.",
-        remedy=f"Choose: {offsets_command(names, log, USE_RECORD)} keeps what the log says, and "
-        "commits it to the group: no row of this query is repeated or skipped. "
-        f"{offsets_command(names, log, USE_GROUP)} begins where the group is: choose it if the "
-        "query has written under another eos.id since, or within foreachBatch instead of by "
-        "itself or the reverse, and has moved the group there; its rows would be repeated else. "
-        f"Then {_without(location)}{_START}. With a topic that was deleted and created again, "
-        "Kafka deletes the group's offsets in it, and those of the log are of no use: set them to "
-        f"its first rows {_RESET}, and choose the group.",
+        f"{query.title} stands at other offsets than group {query.group} has (decision log and "
+        f"group): {shown}. {why} Nothing was written.",
+        remedy=f"Run {choice}, and no row is repeated or skipped. Then {query.restart}.",
         data={
-            "group": group,
+            "group": query.group,
             "stands": as_json({place: stands[place] for place in places}),
             "committed": as_json({p: committed[p] for p in places if p in committed}),
         },
@@ -181,132 +192,137 @@ def group_differs(  # noqa: PLR0913, PLR0917
 
 
 def foreign_group(
-    names: QueryNames, group: str, start: Offsets, committed: Offsets, location: str | None
+    query: Reading, start: Offsets, committed: Offsets, other: QueryNames | None
 ) -> ConfigurationError:
     """The log knows no position, and the group has offsets of another program.
 
     Args:
-        location: of a new checkpoint; None: the query has batches already, and its checkpoint or
-            the log knows where it stands.
+        other: as in `group_differs`.
     """
     wrong = {p: (committed[p], at) for p, at in start.items() if committed.get(p, at) != at}
     return ConfigurationError(
-        f"Query {names.query} has committed nothing to group {group} yet, but the group has "
-        f"offsets, and the query begins elsewhere (group and query): {_show_both(wrong)}. "
-        "Nothing was written.",
-        remedy="Name another group with eos.source.group.id. Or, "
-        + (
-            "if no other program needs these offsets, delete the group (kafka-consumer-groups "
-            "--delete), and start the query again as it is, with the checkpoint that it has."
-            if location is None
-            else f"to begin where the group is, {_without(location)}start the query with "
-            "startingOffsets=eos_sink.starting_offsets(options, default='committed')."
-        ),
-        data={"group": group, "committed": as_json({p: committed[p] for p in wrong})},
+        f"{query.title} has committed nothing to group {query.group} yet, but the group has "
+        f"offsets{f' of {other.query}' if other else ''}, and the query begins elsewhere (group "
+        f"and query): {_show_both(wrong)}. Nothing was written.",
+        remedy="Name another group with eos.source.group.id, and start the query again."
+        if other is None
+        else f"{_capital(query.restart).rstrip(')')}, default='committed'): it goes on where "
+        "the query has stood under that name.",
+        data={"group": query.group, "committed": as_json({p: committed[p] for p in wrong})},
     )
 
 
-def half_visible(
-    names: QueryNames, log: str, decision: Decision, lost: Collection[int]
-) -> OperatorNeededError:
+def half_visible(query: Reading, decision: Decision, lost: Collection[int]) -> OperatorNeededError:
     """Only the checkpoint that a decided batch was made with can write its lost rows."""
     partitions = sorted(lost)
     rows = decision.count_rows(lost)
     return OperatorNeededError(
-        f"Query {names.query}: partitions {partitions} ({rows} rows) of {decision.batch} were "
+        f"{query.title}: partitions {partitions} ({rows} rows) of {decision.batch} were "
         "aborted after their decision, and its other rows are visible. A new checkpoint would "
         "repeat the ones or skip the others.",
-        remedy="Start the query with its old checkpoint: it writes these rows again. To give them "
-        f"up on purpose: {resolve_command(names, log, ACCEPT)}; a new checkpoint begins after "
-        "them then.",
+        remedy="Start the query with its old checkpoint: it writes these rows again. If that is "
+        f"lost, {resolve_command(query.names, query.log, ACCEPT)} gives these rows up.",
         data={"batch": decision.batch.batch, "partitions": partitions, "rows": rows},
     )
 
 
-def group_in_use(names: QueryNames, group: str, members: Collection[str]) -> ClusterError:
+def group_in_use(query: Reading, members: Collection[str]) -> ClusterError:
     """Consumers are members of the group that the query commits to."""
     return ClusterError(
-        f"Group {group}, which option eos.source.group.id names, has members "
-        f"({', '.join(sorted(members)[:_SHOWN])}{_more(members)}): query {names.query} would "
+        f"Group {query.group}, which option eos.source.group.id names, has members "
+        f"({', '.join(sorted(members)[:_SHOWN])}{_more(members)}): {query.title} would "
         "overwrite the offsets that they read from. Nothing was written.",
-        remedy="Name a group that no consumer joins, or stop these consumers.",
-        data={"group": group, "members": sorted(members)},
+        remedy="Name a group that no consumer joins.",
+        data={"group": query.group, "members": sorted(members)},
     )
 
 
-def not_on_this_cluster(
-    names: QueryNames, log: str, group: str, wrong: Mapping[Place, str], location: str | None
-) -> ConfigurationError:
-    """The source's partitions are not those of the sink's cluster, or not the former ones."""
-    where = f" (checkpoint {location})" if location else ""
+def not_on_this_cluster(query: Reading, wrong: Mapping[Place, str]) -> ConfigurationError:
+    """The source's partitions are not those of the sink's cluster."""
+    where = f" (checkpoint {query.location})" if query.location else ""
     return ConfigurationError(
-        f"Query {names.query}{where}: the source's offsets do not fit the cluster that the sink "
+        f"{query.title}{where}: the source's offsets do not fit the cluster that the sink "
         f"writes to: {_show(wrong)}. The source's offsets can only be committed with the "
         "rows if it is on the same cluster. Nothing was written.",
-        remedy="Leave eos.source.group.id out if the source is on another cluster. If a topic was "
-        f"deleted and created again, {_without(location)}set the offsets of group {group} in it to "
-        f"its first rows {_RESET}, and in topics that the group has no offsets of, to where the "
-        "query stands; accept them, if the query has written with this sink before "
-        f"({offsets_command(names, log, USE_GROUP)}); and start the query with "
-        "startingOffsets=eos_sink.starting_offsets(options, default='committed').",
+        remedy="Leave eos.source.group.id out.",
         data={"places": {_name(place): why for place, why in wrong.items()}},
     )
 
 
-def rows_are_gone(
-    names: QueryNames, log: str, wrong: Mapping[Place, tuple[int, int]], location: str | None
-) -> OperatorNeededError:
-    """The position lies before the first row that a partition still has."""
-    shown = _show({place: f"{at}, first row {first}" for place, (at, first) in wrong.items()})
+def cannot_continue(query: Reading, wrong: Mapping[Place, str]) -> OperatorNeededError:
+    """The rows that the query has to go on with are no longer there.
+
+    Args:
+        wrong: what each of the partitions has instead.
+    """
+    topics = ",".join(sorted({topic for topic, _ in wrong}))
     return OperatorNeededError(
-        f"Query {names.query} has to go on at offsets that its source no longer has: "
-        f"{shown}. {_count(wrong)} rows were "
-        "deleted before they were read. Nothing was written.",
-        remedy=f"To go on without them, {_without(location)}set the offsets of the group to the "
-        f"first rows {_RESET}, accept them ({offsets_command(names, log, USE_GROUP)}), and "
-        f"{_START}.",
-        data={"stands": as_json({place: at[0] for place, at in wrong.items()})},
+        f"{query.title} cannot go on where it stands in its source: {_show(wrong)}. Rows that it "
+        "had not read there are lost. Nothing was written.",
+        remedy=f"Run {query.command(f'--drop {quote(topics)}')}: the query goes on at the first "
+        f"row that is there. Then {query.restart}.",
+        data={"places": {_name(place): why for place, why in wrong.items()}},
+    )
+
+
+def rows_before_group_are_gone(query: Reading, wrong: Mapping[Place, str]) -> OperatorNeededError:
+    """The group's offsets, at which the query is to begin, are not those of rows."""
+    topics = ",".join(f"{topic}:{partition}" for topic, partition in sorted(wrong))
+    return OperatorNeededError(
+        f"{query.title} cannot begin where group {query.group} is: {_show(wrong)}. Rows that were "
+        "not read there are lost. Nothing was written.",
+        remedy=f"Run kafka-consumer-groups --bootstrap-server HOST:PORT --group "
+        f"{quote(query.group)} --topic {quote(topics)} --reset-offsets --to-earliest --execute, "
+        "and start the query again: it begins at the first row that is there.",
+        data={"places": {_name(place): why for place, why in wrong.items()}},
     )
 
 
 def replayed_elsewhere(
-    names: QueryNames, batch: BatchId, known: SourcePosition, end: Offsets, location: str
+    query: Reading, batch: BatchId, known: SourcePosition, end: Offsets
 ) -> OperatorNeededError:
     """A decided batch is repeated with other source offsets."""
     wrong = {p: (known.end.get(p, 0), end[p]) for p in end if known.end.get(p) != end[p]}
     return OperatorNeededError(
-        f"Query {names.query}: {batch} is decided, and Spark repeats it with other source offsets "
+        f"{query.title}: {batch} is decided, and Spark repeats it with other source offsets "
         f"(decided and now): {_show_both(wrong)}. The checkpoint is an older copy, whose batch "
         "was made again. Going on would lose rows.",
-        remedy=f"Restore the newest copy of the checkpoint. Or {_without(location)}{_START}.",
+        remedy=query.continue_or_restart(known),
         data={"batch": batch.batch, "stream": batch.stream},
     )
 
 
-def unfinished_elsewhere(
-    names: QueryNames, batch: BatchId, location: str, group: str, begins: Offsets
-) -> OperatorNeededError:
+def unfinished_elsewhere(query: Reading, batch: BatchId, begins: Offsets) -> OperatorNeededError:
     """Another sink has begun this batch, and may have written it.
 
     Args:
         begins: the offsets before the batch, as far as the checkpoint shows them.
     """
-    accept = (
-        f"{_RESET}, and start the query with "
-        "startingOffsets=eos_sink.starting_offsets(options, default='committed')."
+    return OperatorNeededError(
+        f"{query.title}: the decision log does not know who has begun {batch}: {query.location} "
+        "has its offsets and no commit, and has batches that another sink has finished. Its rows "
+        "may be in the topic, in whole or in part. Nothing of it was written by this sink.",
+        remedy="Start the query with the sink that has finished the batches before, let it finish "
+        "this one, and stop it while it is idle; then start it with this sink and "
+        "startingOffsets=eos_sink.starting_offsets(options).",
+        data={"batch": batch.batch, "stream": batch.stream, "begins": as_json(begins)},
+        action=Action.LOOK,
     )
+
+
+def begun_before(query: Reading, batch: BatchId, begins: Offsets) -> OperatorNeededError:
+    """The first batch of a checkpoint was begun before starting_offsets was called.
+
+    Args:
+        begins: the offsets before the batch, as far as the checkpoint shows them.
+    """
     where = _show({place: str(offset) for place, offset in begins.items()})
     return OperatorNeededError(
-        f"Query {names.query}: {batch} was begun before this start, by a sink that is not this "
-        f"one: {location} has its offsets and no commit. Its rows may be in the topic, in whole or "
-        "in part. Nothing of it was written by this sink.",
-        remedy="If no other sink has ever written with this checkpoint, its rows are in no topic: "
-        f"{_without(location)}start the query again; with default='latest' it would skip the rows "
-        f"that have come since: set the offsets of group {group} to where the batch begins "
-        f"({where or 'unknown'}) {accept} Else start the query once more with the sink that has "
-        "begun the batch, let it finish it, and stop it while it is idle. Or find out which rows "
-        f"are in the topic, {_without(location)}set the offsets of group {group} to the first "
-        f"rows that are not {accept}",
+        f"{query.title}: {batch}, the first one of {query.location}, was begun by a start that "
+        "the decision log does not know: its program has not called eos_sink.starting_offsets "
+        "before, or failed soon. This sink has written nothing of it.",
+        remedy=f"{_capital(query.restart)}: the batch is read again"
+        + (f", from the same offsets on ({where})." if where else "."),
         data={"batch": batch.batch, "stream": batch.stream, "begins": as_json(begins)},
         action=Action.LOOK,
     )
@@ -353,11 +369,8 @@ def _last(known: SourcePosition) -> str:
     return str(batch) if batch.batch >= 0 else f"the start of stream {batch.stream}"
 
 
-def _without(location: str | None) -> str:
-    """Spark ignores startingOffsets once a checkpoint has its first batch."""
-    if location is None:
-        return ""
-    return f"delete the checkpoint directory {location}, which keeps where it began, and "
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def _count(wrong: Mapping[Place, tuple[int, int]]) -> int:

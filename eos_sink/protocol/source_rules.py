@@ -6,13 +6,15 @@ group has a copy for other tools. Spark's checkpoint says where each batch begin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from eos_sink.identity import QueryNames
 from eos_sink.protocol import source_errors
 from eos_sink.protocol.model import BatchId, Decision, LogRecord, Numbering, SourcePosition
+from eos_sink.protocol.source_errors import Reading
 from eos_sink.protocol.values import Offsets, Place
+
+MADE_AGAIN = "is of a topic that was deleted and created again"
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,6 @@ class SourceBatch:
         batch: the batch.
         start: of each partition in `end`; 0 for one that is new in this batch, as Spark begins.
         end: the offsets after the batch, of all partitions that the query reads.
-        location: of the checkpoint, without secrets; for errors.
         topics: the ids of the topics in `end`.
         stateful: the checkpoint has state.
         others: the batch has rows of other sources, too.
@@ -34,7 +35,6 @@ class SourceBatch:
     batch: BatchId
     start: Offsets
     end: Offsets
-    location: str
     topics: Mapping[str, str] = field(default_factory=dict)
     stateful: bool = False
     others: bool = False
@@ -56,6 +56,83 @@ class SourceBatch:
         )
 
 
+@dataclass(frozen=True)
+class SourceLogs:
+    """The topics of a position as the brokers have them.
+
+    Attributes:
+        ids: of those that exist.
+        bounds: the first offset and the end of each partition that exists.
+    """
+
+    ids: Mapping[str, str]
+    bounds: Mapping[Place, tuple[int, int]]
+
+    def find_gone(self, known: SourcePosition, reads: Callable[[str], bool]) -> dict[Place, str]:
+        """Find the partitions in which the query cannot go on, and why.
+
+        Args:
+            reads: whether the query reads a topic.
+        """
+        gone = {}
+        for place, offset in known.reached.items():
+            topic = place[0]
+            if not reads(topic) if topic in self.ids else place not in known.end:
+                continue
+            if why := self._lacks(place, offset, known.topics.get(topic)):
+                gone[place] = why
+        return gone
+
+    def drop_gone(self, known: SourcePosition, topics: frozenset[str]) -> SourcePosition:
+        """The position without what is gone of these topics: the query goes on at the first row
+        that is there."""
+        gone = {p for p in self.find_gone(known, lambda _: True) if p[0] in topics}
+
+        def move(offsets: Offsets) -> Offsets:
+            return {
+                place: offset if place not in gone else self.bounds[place][0]
+                for place, offset in offsets.items()
+                if place not in gone or place in self.bounds
+            }
+
+        start, end, left = map(move, (known.start, known.end, known.left))
+        ids = {topic: self.ids.get(topic, known_id) for topic, known_id in known.topics.items()}
+        there = {topic for topic, _ in (*end, *left)}
+        ids = {topic: each for topic, each in ids.items() if topic in there}
+        return replace(known, start=start, end=end, left=left, topics=ids)
+
+    def _lacks(self, place: Place, offset: int, known_id: str | None) -> str:
+        if known_id is not None and self.ids.get(place[0], known_id) != known_id:
+            return MADE_AGAIN
+        if place not in self.bounds:
+            return "does not exist any more"
+        first, end = self.bounds[place]
+        if first <= offset <= end:
+            return ""
+        what = f"begins at {first}" if offset < first else f"ends at {end}"
+        return f"is at {offset}, and its log {what}"
+
+
+@dataclass(frozen=True)
+class StartNote:
+    """What was in the checkpoint of a query before its start.
+
+    Attributes:
+        stream: Spark's id of the query; "": there was no checkpoint.
+        next: the batch that a start begins then; None: it would finish one that was there.
+        begins: the offsets before the first batch of a checkpoint that was there unfinished, as
+            long as the query has no position: the next checkpoint begins there, too.
+    """
+
+    stream: str = ""
+    next: int | None = 0
+    begins: Offsets = field(default_factory=dict)
+
+    def is_before(self, stream: str, number: int) -> bool:
+        """True if the start that has followed the note has begun this batch."""
+        return number == (self.next if stream == self.stream else 0)
+
+
 def is_new_stream(record: LogRecord, batch: BatchId) -> bool:
     """True if the batch is of another stream than the one that has moved the position last, or, if
     the position is not known, than the latest batch."""
@@ -66,7 +143,7 @@ def is_new_stream(record: LogRecord, batch: BatchId) -> bool:
 
 
 def check_start(
-    names: QueryNames, log: str, record: LogRecord, now: SourceBatch, *, discards_state: bool
+    query: Reading, record: LogRecord, now: SourceBatch, *, discards_state: bool
 ) -> None:
     """Check that a batch begins where the query stands.
 
@@ -81,48 +158,55 @@ def check_start(
         if _last_stream(record) in (None, now.batch.stream):
             # Spark's checkpoint has gone on from batch to batch; or it is the first one.
             return
-        raise source_errors.unknown_position(names, log, now.batch, known, now.location)
+        raise source_errors.unknown_position(query, now.batch, known)
+    made_again = {
+        topic
+        for topic, known_id in known.topics.items()
+        if now.topics.get(topic, known_id) != known_id
+    }
+    if made_again:
+        places = (place for place in known.reached if place[0] in made_again)
+        raise source_errors.cannot_continue(query, dict.fromkeys(places, MADE_AGAIN))
     same = known.batch.stream == now.batch.stream
     if not same and not discards_state:
-        check_whole(names, now.batch, known, now.location)
+        check_whole(query, now.batch, known)
     left_out = same and now.batch.batch > known.batch.batch + 1
     # Batches without rows are not decided while the option is off. The function of foreachBatch
     # calls the sink, and may have caught its error: then rows of the batches between are nowhere.
     is_function = now.batch.numbering is Numbering.FOREACH
     skipped = left_out and not is_function
     reached = known.reached
+    # Nothing of this identity is visible that could be repeated: the position is only where its
+    # first start began. The function may have named another query's checkpoint then.
+    unwritten = is_function and known.batch.batch < 0 and not record.decided
     # Two runs that share a directory may have put one's end behind the other's; a topic that
     # was made again ends before.
     begins = {place: min(start, now.end[place]) for place, start in now.start.items()}
     wrong = {
         place: (reached[place], start)
         for place, start in begins.items()
-        if place in reached and (start < reached[place] or (start > reached[place] and not skipped))
+        if place in reached
+        and ((start < reached[place] and not unwritten) or (start > reached[place] and not skipped))
     }
     if wrong and left_out and is_function:
-        raise source_errors.batches_left_out(names, log, now.batch, known, wrong, now.location)
+        raise source_errors.batches_left_out(query, now.batch, known, wrong)
     if wrong:
-        raise source_errors.begins_elsewhere(
-            names, log, now.batch, known, wrong, now.location, new=not same
-        )
+        raise source_errors.begins_elsewhere(query, now.batch, known, wrong, new=not same)
 
 
-def check_whole(
-    names: QueryNames, batch: BatchId | None, known: SourcePosition, location: str | None
-) -> None:
+def check_whole(query: Reading, batch: BatchId | None, known: SourcePosition) -> None:
     """Check that the position is all that a new checkpoint needs.
 
     Args:
         batch: of the new checkpoint; None: it has none yet.
-        location: of the new checkpoint; None: there is none yet.
 
     Raises:
         OperatorNeededError: the old checkpoint has more.
     """
     if known.stateful:
-        raise source_errors.lost_state(names, batch, known, location)
+        raise source_errors.lost_state(query, batch, known)
     if known.others:
-        raise source_errors.other_sources(names, batch, known, location)
+        raise source_errors.other_sources(query, batch, known)
 
 
 def has_written_as_query(record: LogRecord) -> bool:

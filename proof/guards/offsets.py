@@ -18,6 +18,8 @@ _ANOTHER = f"{_TEST}TestAnotherGroup::"
 _CHOSEN = f"{_TEST}TestTheGroupsOffsets::"
 _CATCHES = f"{_TEST}TestAFunctionThatCatchesErrors::"
 _TOPIC = f"{_TEST}TestATopicThatIsNew::"
+_BEGUN = "tests/protocol/test_starting_offsets.py::TestABatchThatIsThereUnfinished::"
+_GONE = f"{_TEST}TestATopicThatIsGone::"
 _WAYS = f"{_TEST}TestBothWaysToWrite::"
 
 GUARDS = (
@@ -105,14 +107,14 @@ GUARDS = (
     guard(
         "a new partition is read from its first row",
         "Rows that came before the query knew of the partition would be skipped.",
-        never(_READER, "check_bounds", "if skipped:"),
+        never(_READER, "_check_begin", "if skipped:"),
         f"{_NEW}test_a_new_partition_begins_at_its_first_row[transactions]",
         rows=("M_NEWPARTITION",),
     ),
     guard(
         "a source that has deleted rows at the position stops",
         "If failOnDataLoss is false, Spark would skip them silently.",
-        never(_READER, "check_bounds", "if gone:"),
+        never(_READER, "check_kept", "if gone:"),
         f"{_NEW}test_rows_that_were_deleted_stop_it[transactions]",
         outside="the model's source keeps its rows",
     ),
@@ -185,7 +187,7 @@ GUARDS = (
         "An operator chooses the offsets that the group has, not the first row of all others.",
         swap(
             "eos_sink/ops/source_position.py",
-            "_chosen",
+            "_of_group",
             "ends = {**known.end, **ends}",
             "pass",
         ),
@@ -207,7 +209,7 @@ GUARDS = (
             _COMMITTER,
             "_move_source",
             "self._source.check(...)",
-            "self._source.read(record, batch).moves(known)",
+            "self._source.read(record, batch, deadline).moves(known)",
         ),
         f"{_NEW}test_a_kept_planner_does_not_hide_it_from_the_commit[transactions]",
         outside="the model has one comparison, in the step of the decision",
@@ -234,8 +236,23 @@ GUARDS = (
     guard(
         "a batch that another sink has begun is not written",
         "Its rows may be in the topic, in whole or in part.",
-        never(_READER, "check_first", "constructed is not None and constructed < started_ms"),
-        f"{_FIRST}test_a_batch_that_another_sink_has_begun_is_refused[transactions]",
+        never(_READER, "_check_begun", "if note is None or ...:"),
+        f"{_BEGUN}test_of_another_sink_is_finished_by_that",
         rows=("M_AHEAD",),
+    ),
+    guard(
+        "a batch that another identity of the query has decided is not written again",
+        "Spark repeats it under the new identity, whose record does not know the stream.",
+        never(_READER, "check_finished", "if each.batch >= batch.batch:"),
+        "tests/protocol/test_starting_offsets.py::TestAFormerIdentity::"
+        "test_that_has_decided_the_batch_finishes_it",
+        outside="the model has one identity",
+    ),
+    guard(
+        "a topic that was created again is not read on at an old offset",
+        "Its first rows would be skipped.",
+        never(_RULES, "SourceLogs._lacks", "if known_id is not None and ...:"),
+        f"{_GONE}test_and_made_again_while_it_was_not_read_begins_at_its_first_row[transactions]",
+        outside="the model's source keeps its rows",
     ),
 )

@@ -64,10 +64,8 @@ def home(tmp_path: Path) -> Path:
 def assert_read(checkpoint: Checkpoint) -> None:
     assert checkpoint.stream_id() == "8f1c"
     assert (checkpoint.latest_batch(), checkpoint.latest_commit()) == (10, 9)
-    assert checkpoint.constructed_ms(10) == 1_700_000_000_123
     assert checkpoint.end_offsets(10) == END
     assert checkpoint.initial_offsets() == START
-    assert checkpoint.constructed_ms(11) is None
     assert checkpoint.end_offsets(11) is None
     assert not checkpoint.has_state()
 
@@ -146,7 +144,7 @@ def test_a_local_directory_needs_no_pyarrow_and_little_time(home: Path) -> None:
     [
         ("metadata", "{", Checkpoint.stream_id),
         ("offsets/10", "v1\n", lambda checkpoint: checkpoint.end_offsets(10)),
-        ("offsets/10", "v1\n{", lambda checkpoint: checkpoint.constructed_ms(10)),
+        ("offsets/10", "v1\n{", lambda checkpoint: checkpoint.end_offsets(10)),
         ("sources/0/0", "\0v1\n{", Checkpoint.initial_offsets),
         ("sources/0/0", "", Checkpoint.initial_offsets),
     ],

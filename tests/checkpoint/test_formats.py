@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from eos_sink.checkpoint.formats import (
-    OffsetLogFile,
     parse_initial_offset,
     parse_offset_log,
     parse_stream_id,
@@ -43,13 +42,7 @@ def test_a_damaged_stream_id_is_an_error(content: bytes) -> None:
 
 @pytest.mark.parametrize("content", [LOG_1, LOG_2])
 def test_both_formats_of_the_offset_log_are_read(content: bytes) -> None:
-    assert parse_offset_log(content, FILE) == OffsetLogFile(1_700_000_000_123, SOURCES)
-
-
-def test_a_batch_without_metadata_was_constructed_long_ago() -> None:
-    """Spark takes 0, too, where a file does not say the time."""
-    for metadata in ("", "{}"):
-        assert parse_offset_log(f"v1\n{metadata}\n{ORDERS}".encode(), FILE).constructed_ms == 0
+    assert parse_offset_log(content, FILE) == SOURCES
 
 
 @pytest.mark.parametrize("content", [LOG_1, LOG_2])
@@ -58,7 +51,7 @@ def test_a_file_of_a_batch_that_is_cut_short_is_an_error_or_lacks_whole_sources(
 ) -> None:
     for length in range(len(content)):
         try:
-            sources = parse_offset_log(content[:length], FILE).sources
+            sources = parse_offset_log(content[:length], FILE)
             found = read(*sources)
         except ClusterError as error:
             assert error.data == {"file": FILE}  # noqa: PT017
@@ -74,12 +67,6 @@ def test_an_unknown_format_is_an_error(version: str) -> None:
         parse_offset_log(content, FILE)
     with pytest.raises(ConfigurationError):
         parse_initial_offset(b"\0" + content, FILE)
-
-
-@pytest.mark.parametrize("metadata", ["[]", '{"batchTimestampMs":"now"}'])
-def test_other_metadata_is_an_error(metadata: str) -> None:
-    with pytest.raises(ClusterError):
-        parse_offset_log(f"v1\n{metadata}\n{ORDERS}".encode(), FILE)
 
 
 def test_the_initial_offset_of_a_kafka_source_is_read_and_those_of_others_are_not() -> None:

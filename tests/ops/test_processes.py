@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +16,6 @@ from eos_sink.driver.processes import (
     is_alive_here,
     is_dead_here,
     process_name,
-    spark_started_ms,
 )
 from eos_sink.protocol.model import LogRecord, Run
 from tests.namespaces import IN_ANOTHER_NAMESPACE, has_namespaces
@@ -29,19 +27,6 @@ def dead_run() -> Run:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     return replace(current_run(options().origin), pid=process.pid)
-
-
-@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="no start of a process to read")
-def test_the_users_own_process_was_started_after_what_has_started_it() -> None:
-    """A shell may be days old, and a batch that another sink has begun since is not this run's."""
-    program = "from eos_sink.driver.processes import spark_started_ms; print(spark_started_ms())"
-    before_ms = spark_started_ms()
-    spawned_ms = time.time() * 1000
-    shown = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    # The kernel counts in hundredths of a second.
-    assert before_ms < spawned_ms - 50 <= int(shown.stdout)
 
 
 def test_a_run_is_alive_if_its_process_is_here(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -38,7 +37,6 @@ class Checkpoint:
         commits: the batches in the commit log.
         state: whether the query has state.
         others: whether it reads other sources, too.
-        at_ms: when the latest batch was constructed.
     """
 
     stream: str | None = "stream-1"
@@ -47,7 +45,6 @@ class Checkpoint:
     commits: set[int] = field(default_factory=set)
     state: bool = False
     others: bool = False
-    at_ms: int = field(default_factory=lambda: int(time.time() * 1000))
 
     def delete(self) -> None:
         """A run that goes on writes its next files below the same path."""
@@ -71,9 +68,6 @@ class Checkpoint:
 
     def latest_commit(self) -> int | None:
         return max(self.commits, default=None)
-
-    def constructed_ms(self, batch: int) -> int | None:
-        return self.at_ms if batch in self.ends else None
 
     def end_offsets(self, batch: int) -> Offsets | None:
         return _of_input(self.ends.get(batch))

@@ -14,10 +14,10 @@ from functools import partial
 from eos_sink.errors import EosSinkError, OperatorNeededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.resolve import Choice
-from eos_sink.ops.source_position import Use, read_source, use
+from eos_sink.ops.source_position import Use, choose, read_source
 from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol.operator_errors import ACCEPT, LOST
-from eos_sink.protocol.source_errors import USE_RECORD
+from eos_sink.protocol.source_errors import USE_GROUP, USE_RECORD
 from tests.fakes.kafka import FakeKafka
 from tests.ops.operator import Operator
 from tests.protocol.actor import Actor
@@ -86,10 +86,11 @@ class SourceStory:
 
     def play(self) -> SourceStory:
         self._foreach = False
+        self._group = GROUP
         self._given = given_options(
             **{
                 "eos.id": "story",
-                "eos.source.group.id": GROUP,
+                "eos.source.group.id": self._group,
                 "checkpointLocation": "/checkpoint",
                 "subscribe": INPUT,
                 "eos.inline.bytes": "60",
@@ -163,9 +164,9 @@ class SourceStory:
         elif fault is Fault.COPY:
             self._copies.append(copy.deepcopy(checkpoint))
         elif fault is Fault.EXPIRE_GROUP:
-            groups.committed.pop(GROUP, None)
+            groups.committed.pop(self._group, None)
         elif fault is Fault.RESET_GROUP:
-            groups.commit_offsets(GROUP, {(INPUT, 0): 0})
+            groups.commit_offsets(self._group, {(INPUT, 0): 0})
         else:
             self.scene.pending.append(fault)
 
@@ -208,7 +209,7 @@ class SourceStory:
     def _switch(self, *, on: bool) -> None:
         self._given.pop("eos.source.group.id", None)
         if on:
-            self._given["eos.source.group.id"] = GROUP
+            self._given["eos.source.group.id"] = self._group
         self._parse()
 
     def _parse(self) -> None:
@@ -235,28 +236,31 @@ class SourceStory:
             Operator(self.world).chooses(Choice.LOST)
         elif "In doubt:" in remedy:
             self._end_doubts()
-        elif "delete the group" in remedy:
-            self.world.cluster.groups.committed.pop(GROUP, None)
+        elif "Name another group" in remedy:
+            self._group += "-2"
+            self._switch(on=True)
         elif USE_RECORD in remedy:
             chosen = Use.GROUP if self.plot.resets and self._is_reset() else Use.RECORD
             if chosen is Use.GROUP:
                 self.world.accepted.update(self.world.rows())
             self._use(chosen)
             self._delete()
-        elif "Else find out" in remedy:
-            if not self._restore():
-                self._set_group()
-                self._use(Use.GROUP)
-                self._delete()
+        elif "first rows that are not in the topic" in remedy:
+            self._set_group()
+            self._use(Use.GROUP)
+            self._delete()
+        elif USE_GROUP in remedy:
+            self._use(Use.GROUP)
+            self._delete()
         elif isinstance(error, OperatorNeededError) and ACCEPT in remedy:
             if not self._restore():
                 seen = set(self.world.visible())
                 self.world.accepted.update(r for r in self.world.rows() if r not in seen)
                 Operator(self.world).chooses(Choice.ACCEPT)
-        elif "default='committed'" in remedy and "If no other sink" not in remedy:
+        elif "default='committed'" in remedy:
             self._default = "committed"
             self._delete()
-        elif "delete the checkpoint" in remedy or "was deleted" in remedy or "newest" in remedy:
+        elif "elete the checkpoint" in remedy or "was deleted" in remedy or "newest" in remedy:
             self._delete()
 
     def _has_changed(self) -> bool:
@@ -284,12 +288,15 @@ class SourceStory:
         return False
 
     def _is_reset(self) -> bool:
-        return len(committed(self.world)) == 2 and committed(self.world)[0] == 0
+        return (
+            len(committed(self.world, self._group)) == 2
+            and committed(self.world, self._group)[0] == 0
+        )
 
     def _use(self, chosen: Use) -> None:
         kafka, names = FakeKafka(self.world.cluster), self.world.options.names
-        state = read_source(kafka, names, GROUP, Deadline(30))
-        use(kafka, names, state, chosen, Deadline(30))
+        state = read_source(kafka, names, self._group, Deadline(30))
+        choose(kafka, names, state, chosen, Deadline(30))
 
     def _end_doubts(self) -> None:
         """Say of each partition whether readers have had its rows."""
@@ -312,7 +319,7 @@ class SourceStory:
                 if not set(self.world.read({partition: at}, {partition: at + 1})[0]) <= seen
             )
             first = next(firsts, end)
-            self.world.cluster.groups.commit_offsets(GROUP, {(INPUT, partition): first})
+            self.world.cluster.groups.commit_offsets(self._group, {(INPUT, partition): first})
 
     def _judge(self) -> None:
         """Each row is visible once, but for those that an operator has given up or repeated."""
@@ -331,8 +338,8 @@ class SourceStory:
         if first.decision and first.source:
             self.violations.append("the log did not know the position before the first rows")
         ends = self.world.limit({0: 1_000, 1: 1_000})
-        if committed(self.world) != ends:
-            self.violations.append(f"the group is at {committed(self.world)}")
+        if committed(self.world, self._group) != ends:
+            self.violations.append(f"the group is at {committed(self.world, self._group)}")
         positions = [each.source.end for each in log(self.world) if each.source]
         if {(INPUT, p): at for p, at in ends.items()} not in positions:
             self.violations.append(f"the position is {positions[-1]}")

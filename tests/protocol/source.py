@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from eos_sink.decision_log import DecisionRegister
+from eos_sink.decision_log.start_notes import write_note
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import SourcePosition, TaskReport
+from eos_sink.protocol.source_rules import StartNote
 from eos_sink.sink_options import SinkOptions
 from tests.fakes.kafka import FakeKafka
 from tests.protocol.checkpoint import INPUT, Checkpoint, Ends
@@ -90,6 +93,7 @@ class Reader:
         """
         number = self.number
         if number not in self.files.ends:
+            note_start(self.world, self.files)
             before = self.files.start(number)
             asked = {p: before.get(p, 0) + size for p in range(2)} if until is None else until
             self.files.ends[number] = self.world.limit(asked)
@@ -119,6 +123,14 @@ class Reader:
 
 def _name(partition: int, number: int) -> bytes:
     return b"%d-%d" % (partition, number)
+
+
+def note_start(world: World, files: Checkpoint) -> None:
+    """What `eos_sink.starting_offsets` notes of a checkpoint that has no unfinished batch."""
+    kafka, names = FakeKafka(world.cluster), world.options.names
+    DecisionRegister(kafka, names).connect(Deadline(30))
+    note = StartNote(files.stream_id() or "", files.number)
+    write_note(kafka, names, GROUP, note, Deadline(30))
 
 
 def reading_world(
@@ -158,6 +170,6 @@ def position(world: World) -> SourcePosition:
     return source
 
 
-def committed(world: World) -> dict[int, int]:
+def committed(world: World, group: str = GROUP) -> dict[int, int]:
     """The offsets of the group, by partition of the input."""
-    return {place[1]: at for place, at in world.cluster.groups.committed.get(GROUP, {}).items()}
+    return {place[1]: at for place, at in world.cluster.groups.committed.get(group, {}).items()}

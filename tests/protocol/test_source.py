@@ -16,7 +16,7 @@ from eos_sink.errors import (
 )
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops import RefusedChoice
-from eos_sink.ops.source_position import Use, read_source, use
+from eos_sink.ops.source_position import Drop, Use, choose, read_source
 from eos_sink.ops.starting_offsets import find_starting_offsets
 from eos_sink.protocol.model import BatchId, Numbering, Run
 from eos_sink.protocol.values import Offsets
@@ -30,12 +30,13 @@ from tests.protocol.source import (
     Reader,
     ReadingWorld,
     committed,
+    note_start,
     position,
     produce_topic,
     reading_world,
     source_options,
 )
-from tests.protocol.world import batch_options, given_options, late_attempt, log, options
+from tests.protocol.world import batch_options, given_options, late_attempt, options
 
 START = {0: 0, 1: 0}
 
@@ -65,11 +66,11 @@ def refuse(reader: Reader) -> OperatorNeededError:
     return raised.value
 
 
-def use_group(reader: Reader) -> None:
+def use_group(reader: Reader, chosen: Use = Use.GROUP) -> None:
     """`eos-sink offsets --use group`."""
     kafka, names = FakeKafka(reader.world.cluster), reader.world.options.names
     state = read_source(kafka, names, GROUP, Deadline(30))
-    use(kafka, names, state, Use.GROUP, Deadline(30))
+    choose(kafka, names, state, chosen, Deadline(30))
 
 
 class TestABatch:
@@ -165,47 +166,11 @@ class TestTheFirstStart:
 
     def test_a_source_on_another_cluster_is_refused(self, reader: Reader) -> None:
         reader.files.began = {0: 5_000, 1: 0}
+        note_start(reader.world, reader.files)
         reader.files.ends[0] = {0: 5_001, 1: 1}
         with pytest.raises(ConfigurationError) as raised:
             reader.driver.planner.plan()
         assert list(raised.value.data["places"]) == [f"{INPUT}[0]"]
-
-    def test_a_batch_that_another_sink_has_begun_is_refused(self, reader: Reader) -> None:
-        reader.begin()
-        reader.files.at_ms = 0
-        with pytest.raises(OperatorNeededError):
-            reader.driver.planner.plan()
-        assert log(reader.world)[-1].source is None
-
-    def test_that_failed_skips_no_row_with_another_checkpoint(self, reader: Reader) -> None:
-        # default="latest"; then the first plan fails, and rows come.
-        reader.files.began = {0: 5, 1: 6}
-        reader.begin()
-        given = given_options(
-            **{
-                "eos.id": "story",
-                "subscribe": INPUT,
-                "eos.source.group.id": GROUP,
-                "checkpointLocation": "/checkpoint",
-            }
-        )
-
-        def find(default: str) -> object:
-            kafka = FakeKafka(reader.world.cluster)
-            found = find_starting_offsets(given, default, lambda _: kafka, reader.files)
-            return json.loads(found)[INPUT]
-
-        with pytest.raises(OperatorNeededError) as raised:
-            find("latest")
-        # As the error says.
-        begins = raised.value.data["begins"]
-        assert begins == {INPUT: {"0": 5, "1": 6}}
-        assert "latest" in raised.value.remedy
-        reader.world.cluster.groups.commit_offsets(
-            GROUP, {(INPUT, int(p)): at for p, at in begins[INPUT].items()}
-        )
-        reader.files.delete()
-        assert find("committed") == begins[INPUT]
 
     def test_a_checkpoint_of_another_sink_is_continued(self, reader: Reader) -> None:
         reader.files.ends = {0: {0: 3, 1: 2}}
@@ -257,10 +222,12 @@ class TestANewCheckpoint:
     def test_a_kept_planner_does_not_hide_it_from_the_commit(self, reader: Reader) -> None:
         reader.run(3)
         driver = reader.driver
+        number = reader.begin()
+        plan = driver.planner.plan()
         # Deleted and started again in the same session, whose processes Spark keeps.
         reader.files.stream, reader.files.ends, reader.files.commits = "stream-2", {}, set()
+        assert number
         reader.begin()
-        plan = driver.planner.plan()
         reports = [
             driver.task(plan, replace_stream(driver, 0), number, rows)
             for number, rows in enumerate(reader.rows(0))
@@ -268,6 +235,18 @@ class TestANewCheckpoint:
         with pytest.raises(OperatorNeededError):
             driver.committer.commit(reports)
         assert committed(reader.world) == {0: 3, 1: 3}
+        with pytest.raises(OperatorNeededError):
+            driver.planner.plan()
+
+    def test_a_kept_planner_sees_that_a_consumer_has_joined_since(
+        self, reader: Reader, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("eos_sink.driver.planner._MEMBERS_AGE_S", 0.0)
+        reader.run()
+        reader.world.cluster.groups.join(GROUP, 60_000)
+        reader.begin()
+        with pytest.raises(ClusterError):
+            reader.driver.planner.plan()
 
     def test_a_group_that_was_reset_stops_it(self, reader: Reader) -> None:
         reader.run(3)
@@ -294,7 +273,7 @@ class TestANewCheckpoint:
         reader.run(3)
         reader.world.cluster.topics[INPUT].partitions[1].delete_before(5)
         reader.new_checkpoint({0: 3, 1: 3})
-        assert refuse(reader).data["stands"] == {INPUT: {"1": 3}}
+        assert list(refuse(reader).data["places"]) == [f"{INPUT}[1]"]
 
     def test_a_new_partition_begins_at_its_first_row(self, reader: Reader) -> None:
         del reader.files.began[1]
@@ -372,9 +351,8 @@ class TestANewCheckpoint:
         # The query writes its next files below the same path.
         reader.files.stream, reader.files.began = None, {}
         reader.files.ends = {1: {0: 2, 1: 2}}
-        reports = reader.driver.write(reader.driver.planner.plan(), 1, [b"0-1"], [b"1-1"])
         with pytest.raises(ConfigurationError):
-            reader.driver.committer.commit(reports)
+            reader.driver.planner.plan()
         reader.new_checkpoint({0: 1, 1: 1})
         reader.run()
         assert reader.world.visible() == read_rows({0: 2, 1: 2})
@@ -610,6 +588,101 @@ class TestATopicThatIsNew:
         assert self.find(reader) == {INPUT: {"0": 2, "1": 2}, MORE: {"0": 5}}
 
 
+class TestATopicThatIsGone:
+    def find(self, world: ReadingWorld, *topics: str) -> object:
+        given = given_options(
+            **{
+                "eos.id": "story",
+                "subscribe": ",".join(topics),
+                "eos.source.group.id": GROUP,
+                "checkpointLocation": "/checkpoint",
+            }
+        )
+        kafka, files = FakeKafka(world.cluster), Checkpoint(None)
+        return json.loads(find_starting_offsets(given, "earliest", lambda _: kafka, files))
+
+    def drop(self, reader: Reader, *topics: str) -> None:
+        """`eos-sink offsets --drop`."""
+        kafka, names = FakeKafka(reader.world.cluster), reader.world.options.names
+        state = read_source(kafka, names, GROUP, Deadline(30))
+        choose(kafka, names, state, Drop(frozenset(topics)), Deadline(30))
+
+    def make_again(self, world: ReadingWorld, partitions: int) -> None:
+        del world.cluster.topics[INPUT]
+        world.cluster.groups.committed.clear()
+        world.cluster.create_topic(INPUT, partitions)
+
+    def test_leaves_the_position_after_a_stop_that_a_command_accepts(self, reader: Reader) -> None:
+        world = reader.world
+        world.cluster.create_topic(MORE, 1)
+        produce_topic(world, MORE, 8, lambda _, number: b"more-%d" % number)
+        reader.files = WithAnotherTopic("stream-1", dict(START))
+        reader.restart()
+        reader.run(2)
+        del world.cluster.topics[MORE]
+        with pytest.raises(OperatorNeededError) as raised:
+            self.find(world, INPUT)
+        assert "--drop more" in raised.value.remedy
+        with pytest.raises(RefusedChoice, match="--drop more"):
+            use_group(reader, Use.RECORD)
+        self.drop(reader, MORE)
+        assert self.find(world, INPUT) == {INPUT: {"0": 2, "1": 2}}
+        reader.new_checkpoint({0: 2, 1: 2})
+        reader.run()
+        assert world.visible() == read_rows({0: 3, 1: 3})
+
+    @pytest.mark.parametrize("partitions", [1, 2, 3])
+    def test_and_made_again_begins_at_its_first_row(self, reader: Reader, partitions: int) -> None:
+        reader.run(2)
+        world = reader.world
+        self.make_again(world, partitions)
+        produce_topic(world, INPUT, 8, lambda p, number: b"new %d-%d" % (p, number))
+        with pytest.raises(OperatorNeededError) as raised:
+            self.find(world, INPUT)
+        assert set(raised.value.data["places"]) == {f"{INPUT}[0]", f"{INPUT}[1]"}
+        self.drop(reader, INPUT)
+        read = {str(p): 0 if p < 2 else -2 for p in range(partitions)}
+        assert self.find(world, INPUT) == {INPUT: read}
+
+    def test_and_made_again_stops_a_checkpoint_that_goes_on(self, reader: Reader) -> None:
+        reader.run(2)
+        self.make_again(reader.world, 2)
+        produce_topic(reader.world, INPUT, 8, lambda p, number: b"new %d-%d" % (p, number))
+        assert "--drop in" in refuse(reader).remedy
+
+    def test_and_made_again_while_it_was_not_read_begins_at_its_first_row(
+        self, reader: Reader
+    ) -> None:
+        world = reader.world
+        world.cluster.create_topic(MORE, 1)
+        produce_topic(world, MORE, 8, lambda _, number: b"more-%d" % number)
+        reader.files = WithAnotherTopic("stream-1", dict(START))
+        reader.files.began_more = 5
+        reader.restart()
+        reader.run(2)
+        reader.new_checkpoint({0: 2, 1: 2})
+        reader.run()
+        assert position(world).left == {(MORE, 0): 5}
+        del world.cluster.topics[MORE]
+        world.cluster.create_topic(MORE, 1)
+        produce_topic(world, MORE, 8, lambda _, number: b"new %d" % number)
+        with pytest.raises(OperatorNeededError, match="created again"):
+            self.find(world, INPUT, MORE)
+        self.drop(reader, MORE)
+        assert self.find(world, INPUT, MORE) == {INPUT: {"0": 3, "1": 3}, MORE: {"0": 0}}
+
+    def test_that_is_not_read_any_more_stops_nothing(self, reader: Reader) -> None:
+        world = reader.world
+        world.cluster.create_topic(MORE, 1)
+        reader.files = WithAnotherTopic("stream-1", dict(START))
+        reader.restart()
+        reader.run(2)
+        reader.new_checkpoint({0: 2, 1: 2})
+        reader.run()
+        del world.cluster.topics[MORE]
+        assert self.find(world, INPUT) == {INPUT: {"0": 3, "1": 3}}
+
+
 class TestTheGroupsOffsets:
     """An operator lets them count."""
 
@@ -715,7 +788,7 @@ class TestBothWaysToWrite:
         error = refuse(reader)
         assert error.data["committed"] == {INPUT: {"0": 3, "1": 3}}
         # As the error says.
-        assert "another eos.id" in error.remedy
+        assert "--use group" in error.remedy
         use_group(reader)
         reader.new_checkpoint({0: 3, 1: 3}, "stream-3")
         reader.run()
@@ -751,13 +824,6 @@ class TestBothWaysToWrite:
         reports = reader.driver.write(reader.driver.planner.plan(), number, *reader.rows(number))
         with pytest.raises(ConfigurationError):
             reader.driver.committer.commit(reports)
-        self.within_foreach_batch(reader, **{"eos.source.group.id": GROUP})
-        error = refuse(reader)
-        # As the error says.
-        assert "keep this one" in error.remedy
-        begins = {(INPUT, int(p)): at for p, at in error.data["begins"][INPUT].items()}
-        reader.world.cluster.groups.commit_offsets(GROUP, begins)
-        use_group(reader)
         self.within_foreach_batch(reader, **{"eos.source.group.id": GROUP})
         reader.run()
         assert reader.world.visible() == read_rows({0: 1, 1: 1})

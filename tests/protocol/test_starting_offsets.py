@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from eos_sink.errors import OperatorNeededError
+from eos_sink.errors import Action, OperatorNeededError
 from eos_sink.ops.starting_offsets import find_starting_offsets
 from eos_sink.protocol.model import BatchId, Numbering
 from tests.fakes.kafka import FakeKafka
 from tests.protocol.checkpoint import INPUT, Checkpoint
 from tests.protocol.driver import Driver, once
-from tests.protocol.source import GROUP, Reader, ReadingWorld, reading_world
+from tests.protocol.source import GROUP, Reader, ReadingWorld, reading_world, source_options
 from tests.protocol.world import batch_options, given_options
 
 GIVEN = {
@@ -76,4 +76,137 @@ def test_rows_that_were_deleted_before_the_groups_offset_stop_the_first_start(
     world.cluster.topics[INPUT].partitions[0].delete_before(4)
     with pytest.raises(OperatorNeededError) as raised:
         find(world, default="committed")
-    assert raised.value.data["stands"] == {INPUT: {"0": 2}}
+    assert list(raised.value.data["places"]) == [f"{INPUT}[0]"]
+
+
+class TestABatchThatIsThereUnfinished:
+    """Nothing in a checkpoint tells which sink has begun a batch."""
+
+    def other_sink(self, reader: Reader, *, finished: bool) -> None:
+        """Another sink has written two batches with the checkpoint."""
+        reader.files.ends = {0: {0: 1, 1: 1}, 1: {0: 2, 1: 2}}
+        reader.files.commits = {0, 1} if finished else {0}
+
+    def refuse(self, reader: Reader) -> OperatorNeededError:
+        """The plan stops, twice, and so does a program that calls `starting_offsets`."""
+        for _ in range(2):
+            with pytest.raises(OperatorNeededError):
+                reader.restart().planner.plan()
+        with pytest.raises(OperatorNeededError) as raised:
+            find(reader.world, reader.files)
+        with pytest.raises(OperatorNeededError):
+            reader.restart().planner.plan()
+        assert reader.world.visible() == []
+        assert raised.value.action is Action.LOOK
+        return raised.value
+
+    def test_of_a_program_that_does_not_ask_is_read_again(self, reader: Reader) -> None:
+        reader.files = Checkpoint(began={0: 5, 1: 6}, ends={0: {0: 7, 1: 7}})
+        error = self.refuse(reader)
+        # As the error says; with other rows since, and the program begins at the end.
+        assert error.remedy.startswith("Delete the checkpoint directory")
+        reader.files = Checkpoint(None)
+        for _ in range(2):
+            assert find(reader.world, reader.files, "latest") == {"0": 5, "1": 6}
+        reader.files = Checkpoint("stream-2", began={0: 5, 1: 6}, ends={0: {0: 8, 1: 8}})
+        reader.restart()
+        reader.run()
+        assert reader.world.visible() == [b"0-5", b"0-6", b"0-7", b"1-6", b"1-7"]
+
+    def test_of_another_sink_is_finished_by_that(self, reader: Reader) -> None:
+        self.other_sink(reader, finished=False)
+        assert "the sink that has finished" in self.refuse(reader).remedy
+        # As the error says.
+        reader.files.commits.add(1)
+        find(reader.world, reader.files)
+        reader.files.ends[2] = {0: 3, 1: 3}
+        reader.restart()
+        reader.run()
+        assert reader.world.visible() == [b"0-2", b"1-2"]
+
+    def test_after_a_call_without_a_start_is_not_this_starts(self, reader: Reader) -> None:
+        find(reader.world, Checkpoint(None))
+        self.other_sink(reader, finished=False)
+        self.refuse(reader)
+
+    def test_of_this_start_is_written(self, reader: Reader) -> None:
+        self.other_sink(reader, finished=True)
+        for _ in range(2):
+            find(reader.world, reader.files)
+        reader.files.ends[2] = {0: 3, 1: 3}
+        reader.run()
+        assert reader.world.visible() == [b"0-2", b"1-2"]
+
+    def test_is_known_from_the_first_plan_on(self, reader: Reader) -> None:
+        find(reader.world, Checkpoint(None))
+        reader.files.ends[0] = {0: 1, 1: 1}
+        reader.driver.planner.plan()
+        find(reader.world, reader.files)
+        reader.restart()
+        reader.run()
+        assert reader.world.visible() == [b"0-0", b"1-0"]
+
+
+class TestAFormerIdentity:
+    def rename(self, reader: Reader) -> None:
+        reader.world.options = source_options(**{"eos.id": "renamed"})
+        reader.restart()
+
+    def test_that_has_decided_the_batch_finishes_it(self, reader: Reader) -> None:
+        former = reader.world.options
+        reader.run()
+        reports = reader.write(reader.begin())
+        reader.driver.committer.commit(reports)
+        visible = reader.world.visible()
+        # Spark has not noted it; and the query gets another name.
+        self.rename(reader)
+        errors = []
+        with pytest.raises(OperatorNeededError) as raised:
+            find(reader.world, reader.files, eos_id="renamed")
+        errors.append(raised.value)
+        with pytest.raises(OperatorNeededError) as raised:
+            reader.driver.planner.plan()
+        errors.append(raised.value)
+        for error in errors:
+            assert error.data["query"] == former.names.query
+            assert "elete the checkpoint" not in error.remedy
+        # As the error says.
+        reader.world.options = former
+        reader.restart()
+        reader.commit(1, reader.write(1))
+        self.rename(reader)
+        find(reader.world, reader.files, eos_id="renamed")
+        reader.run()
+        assert reader.world.visible() == sorted([*visible, b"0-2", b"1-2"])
+
+    def test_that_has_not_decided_the_batch_is_followed(self, reader: Reader) -> None:
+        reader.run()
+        reader.write(reader.begin())
+        self.rename(reader)
+        find(reader.world, reader.files, eos_id="renamed")
+        reader.run()
+        reader.world.cluster.coordinator.time_out()
+        assert reader.world.visible() == [b"0-0", b"0-1", b"1-0", b"1-1"]
+
+    def test_is_brought_to_rest_before_its_group_tells_where_to_begin(self, reader: Reader) -> None:
+        reader.run()
+        number = reader.begin()
+        plan = reader.driver.planner.plan()
+        reader.driver.dies_committing(reader.driver.write(plan, number, *reader.rows(number)))
+        assert find(reader.world, default="committed", eos_id="renamed") == {"0": 2, "1": 2}
+        reader.world.cluster.coordinator.time_out()
+        assert reader.world.visible() == [b"0-0", b"0-1", b"1-0", b"1-1"]
+        self.rename(reader)
+        reader.new_checkpoint({0: 2, 1: 2})
+        reader.run()
+        assert reader.world.visible() == [b"0-0", b"0-1", b"0-2", b"1-0", b"1-1", b"1-2"]
+
+    def test_that_has_lost_rows_stops_the_next_one(self, reader: Reader) -> None:
+        reader.run()
+        number = reader.begin()
+        plan = reader.driver.planner.plan()
+        reader.driver.dies_committing(reader.driver.write(plan, number, *reader.rows(number)))
+        reader.world.cluster.coordinator.time_out()
+        with pytest.raises(OperatorNeededError) as raised:
+            find(reader.world, default="committed", eos_id="renamed")
+        assert raised.value.data["rows"] == 2

@@ -1,0 +1,88 @@
+"""What was in a query's checkpoint before it started, as `starting_offsets` has noted it.
+
+The first plan of a query finds in the checkpoint a batch that Spark has begun. Only a note from
+before the start tells whether this start has begun it, or another sink whose rows may be there.
+It is found by the query's consumer group, whatever the query is called and however it writes.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+
+from eos_sink.decision_log.codec import FORMAT
+from eos_sink.decision_log.driver_transaction import TRANSACTION_MS
+from eos_sink.errors import OutcomeUnknownError
+from eos_sink.identity import QueryNames
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Kafka
+from eos_sink.protocol import operator_errors
+from eos_sink.protocol.model import group_subject
+from eos_sink.protocol.source_errors import as_json
+from eos_sink.protocol.source_rules import StartNote
+from eos_sink.protocol.values import ProduceFailed, ProducerFenced
+
+
+def read_note(kafka: Kafka, group: str, deadline: Deadline) -> StartNote | None:
+    """The latest note of a group's query; None: nothing was noted.
+
+    Args:
+        kafka: with a decision log that exists.
+
+    Raises:
+        OperatorNeededError: it cannot be read: a newer version or another program wrote it.
+    """
+    subject, key = group_subject(group), _key(group)
+    value = kafka.claim_records(subject, key, deadline).get(key)
+    return _decode(value, key) if value else None
+
+
+def write_note(
+    kafka: Kafka, names: QueryNames, group: str, note: StartNote, deadline: Deadline
+) -> None:
+    """Note what is in the checkpoint. No run of the query is fenced.
+
+    Raises:
+        OutcomeUnknownError: it may not be noted.
+    """
+    home = kafka.claim_home(group_subject(group))
+    document = {
+        "format": FORMAT,
+        "claims": group_subject(group),
+        "stream": note.stream,
+        "next": note.next,
+        "begins": as_json(note.begins),
+    }
+    value = json.dumps(document, separators=(",", ":")).encode()
+    with closing(kafka.log_producer(f"{names.group}-start", TRANSACTION_MS)) as producer:
+        try:
+            producer.init(deadline)
+            producer.begin()
+            producer.produce(home.topic, value, key=_key(group).encode(), partition=home.partition)
+            producer.commit(deadline)
+        except (ProducerFenced, ProduceFailed) as error:
+            raise OutcomeUnknownError(
+                f"The start of query {names.query} could not be noted in the decision log: "
+                f"{error}. Nothing was written.",
+                remedy="Start the query again.",
+            ) from error
+
+
+def _key(group: str) -> str:
+    return f"start of {group_subject(group)}."
+
+
+def _decode(value: bytes, key: str) -> StartNote:
+    try:
+        document = json.loads(value)
+        if document["format"] != FORMAT:
+            raise ValueError(f"format {document['format']}")
+        begins = {
+            (str(topic), int(partition)): int(offset)
+            for topic, offsets in document["begins"].items()
+            for partition, offset in offsets.items()
+        }
+        number = document["next"]
+        return StartNote(str(document["stream"]), None if number is None else int(number), begins)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise operator_errors.unreadable_record(key, error) from error
