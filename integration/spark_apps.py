@@ -28,7 +28,6 @@ class Application:
         faults: Faults,
         master: str = spark_program.LOCAL,
         conf: dict[str, str] | None = None,
-        site: Path | None = None,
     ) -> None:
         home.mkdir()
         self.home = home
@@ -39,9 +38,7 @@ class Application:
         self.processes = ProcessTree(
             [sys.executable, spark_program.__file__, json.dumps(session)],
             home / "log",
-            {**os.environ, **faults.environment, **({"PYTHONPATH": str(site)} if site else {})},
-            # Spark's Python processes find this directory before their path.
-            cwd=home if site else None,
+            {**os.environ, **faults.environment},
             stdin=subprocess.PIPE,
         )
 
@@ -140,11 +137,10 @@ class Applications:
         self,
         master: str = spark_program.LOCAL,
         conf: dict[str, str] | None = None,
-        site: Path | None = None,
     ) -> Application:
-        """One of its own; `site` is that of a released version that it is to run."""
+        """One of its own."""
         home = self._home / f"application-{len(self._all)}"
-        self._all.append(application := Application(home, self.faults, master, conf, site))
+        self._all.append(application := Application(home, self.faults, master, conf))
         return application
 
     def close(self) -> None:

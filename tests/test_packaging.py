@@ -21,6 +21,7 @@ import eos_sink
 from eos_sink import errors
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka import error_codes
+from eos_sink.version import VERSION
 from proof.matrix.environments import build_wheel
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -206,6 +207,10 @@ def test_the_command_line_is_installed(wheel: Path) -> None:
         scripts = configparser.ConfigParser()
         scripts.read_string(archive.read(name).decode())
     assert dict(scripts["console_scripts"]) == {"eos-sink": "eos_sink.__main__:main"}
+
+
+def test_tasks_compare_the_version_of_the_wheel(metadata: email.message.Message) -> None:
+    assert metadata["Version"] == VERSION
 
 
 def test_the_changelog_knows_the_version(metadata: email.message.Message) -> None:

@@ -16,7 +16,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from functools import cache
-from importlib.metadata import PackageNotFoundError, entry_points, version
+from importlib.metadata import entry_points
 from typing import NoReturn, Protocol
 
 from eos_sink.cli import (
@@ -36,6 +36,7 @@ from eos_sink.cli.exit_codes import MEANINGS, ExitCode, describe_exit_codes
 from eos_sink.cli.output import CommandError, Report, print_report, printable, signals_within_calls
 from eos_sink.errors import EosSinkError
 from eos_sink.ops import RefusedChoice
+from eos_sink.version import VERSION
 
 
 class Command(Protocol):
@@ -138,7 +139,7 @@ def parser() -> CommandParser:
         epilog=_EPILOG,
     )
     help_ = "Show the version and exit."
-    top.add_argument("--version", action="version", version=f"eos-sink {_version()}", help=help_)
+    top.add_argument("--version", action="version", version=f"eos-sink {VERSION}", help=help_)
     top.add_commands("command", required=False)
     for command in commands():
         one = top.add_command(command.NAME, command.HELP, command.EXAMPLES, command.EXIT_CODES)
@@ -148,13 +149,6 @@ def parser() -> CommandParser:
     for leaf in top.leaves():
         leaf.add_argument("--json", action="store_true", help="Print the result as JSON.")
     return top
-
-
-def _version() -> str:
-    try:
-        return version("eos-sink")
-    except PackageNotFoundError:
-        return "(not installed)"
 
 
 def _exit_on_signal(number: int, _frame: object) -> NoReturn:

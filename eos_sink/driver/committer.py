@@ -43,6 +43,7 @@ from eos_sink.protocol.model import (
 from eos_sink.protocol.rules import (
     check_replay,
     check_rewrite,
+    check_same_version,
     check_streams,
     check_unmoved,
     check_vote,
@@ -51,7 +52,7 @@ from eos_sink.protocol.rules import (
     second_frame,
     vote_margin_ms,
 )
-from eos_sink.protocol.values import ProducerFenced, Transaction, TransactionStatus
+from eos_sink.protocol.values import ProducerFenced, Transaction, TransactionStatus, this_package
 from eos_sink.sink_options import SinkOptions
 
 # What few batches need is imported where it is used: Spark starts a process for the commits.
@@ -102,7 +103,8 @@ class Committer:
             CommitFailedError, SupersededError: nothing is decided.
             UnfinishedError: decided; a restart finishes it.
             OutcomeUnknownError: decided or not; a restart finds out.
-            ConfigurationError: a second frame, or too many streams, under one identity.
+            ConfigurationError: a second frame, or too many streams, under one identity; or a task
+                runs another version.
             OperatorNeededError: a replay with other rows than decided, an old checkpoint, or one
                 that was moved to another identity during a batch.
         """
@@ -110,6 +112,8 @@ class Committer:
             self._commit(reports, Deadline(self._options.step_timeout))
 
     def _commit(self, reports: Sequence[TaskReport], deadline: Deadline) -> None:
+        for report in reports:
+            check_same_version(this_package(), getattr(report, "package", None))
         if any(report.skipped for report in reports):
             total = RowDigest.total(report.digest for report in reports)
             _LOGGER.warning(

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 from eos_sink.identity import DEFAULT_PREFIX, Origin, QueryNames
 from eos_sink.metrics.names import Step
 from eos_sink.metrics.stats import Stats
-from eos_sink.protocol.values import Offsets, Place, Position, ProducerIdentity, Transaction
+from eos_sink.protocol.values import (
+    Offsets,
+    Package,
+    Place,
+    Position,
+    ProducerIdentity,
+    Transaction,
+    this_package,
+)
 from eos_sink.protocol.written import WrittenNumbers
 
 # Only plans have them.
@@ -613,7 +621,7 @@ class PlanToken:
     it.
 
     `member` is opaque consumer group metadata (KIP-447), which the group accepts until `session_ms`
-    after the planner's process has ended; `run` is the run that plans.
+    after the planner's process has ended; `run` is the run that plans, with `package`.
     """
 
     names: QueryNames
@@ -622,6 +630,7 @@ class PlanToken:
     member: bytes = field(repr=False)
     run: Run | None = None
     session_ms: int = 0
+    package: Package = field(default_factory=this_package)
 
 
 @dataclass(frozen=True)
@@ -670,7 +679,7 @@ class TaskReport:
     `lost` is the plan's, `spark_run` as in a decision. `took` has the seconds of the task's steps,
     for figures only. `dead_letters` counts the rows for the dead letter topic by their error;
     `inline_dead_letters` has them, if the driver has to write them too. `topics` has the topics of
-    the column `topic` that rows were written to.
+    the column `topic` that rows were written to. `package` is that of the task.
     """
 
     token: PlanToken
@@ -688,6 +697,7 @@ class TaskReport:
     inline_dead_letters: bytes = field(default=b"", repr=False)
     dead_letters: Mapping[str, int] = field(default_factory=dict)
     topics: frozenset[str] = frozenset()
+    package: Package = field(default_factory=this_package)
 
     @property
     def dead_letter_rows(self) -> int:

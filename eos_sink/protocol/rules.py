@@ -19,7 +19,13 @@ from eos_sink.protocol.model import (
     TaskReport,
 )
 from eos_sink.protocol.outcome import proves_commit
-from eos_sink.protocol.values import Transaction, TransactionState, TransactionStatus
+from eos_sink.protocol.values import (
+    Package,
+    Transaction,
+    TransactionState,
+    TransactionStatus,
+    this_package,
+)
 from eos_sink.protocol.written import MOST_RANGES, WrittenNumbers
 
 _SESSION_MARGIN_MS = 60_000
@@ -96,6 +102,30 @@ def assign(plan: Plan, batch: BatchId, partition: int, spark_run: str = "") -> A
     if plan.lost:
         raise operator_errors.unrepaired(names, log, batch, decision, plan.lost)
     return Assignment(Role.WRITE, 1 - decision.slot)
+
+
+def check_same_version(driver: Package | None, task: Package | None) -> None:
+    """Check that driver and task run one version: another one may mean something else by the same
+    plan or report.
+
+    Args:
+        driver: None: a version that does not say which it is.
+        task: as well.
+
+    Raises:
+        ConfigurationError: they are not.
+    """
+    if driver and task and driver.version == task.version:
+        return
+    one, other = (each or "an older eos-sink" for each in (driver, task))
+    wanted = (driver or task or this_package()).version
+    raise ConfigurationError(
+        f"The driver and a task run different versions of the sink: {one} and {other}. Nothing of "
+        "the batch is visible.",
+        remedy=f"Install eos-sink {wanted} for the driver and on every executor, then start the "
+        "query again.",
+        data={"driver": f"{one}", "task": f"{other}"},
+    )
 
 
 def _check_route(names: QueryNames, decision: Decision, plan: Plan) -> None:

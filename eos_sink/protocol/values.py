@@ -1,15 +1,17 @@
 """What the protocol knows of Kafka: positions, transactions and their states, and what a call may
-end with. `eos_sink.kafka` returns and raises these.
+end with. `eos_sink.kafka` returns and raises these. And who has written a plan or a report.
 """
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
 
 from eos_sink.errors import FailureKind
+from eos_sink.version import VERSION
 
 Place = tuple[str, int]
 """Topic and partition."""
@@ -31,6 +33,20 @@ class Position:
 
     def __str__(self) -> str:
         return f"{self.topic}[{self.partition}]@{self.offset}"
+
+
+class Package(NamedTuple):
+    """The version of the sink that a process runs."""
+
+    version: str
+    host: str
+
+    def __str__(self) -> str:
+        return f"eos-sink {self.version} on {self.host}"
+
+
+def this_package() -> Package:
+    return Package(VERSION, socket.gethostname())
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,14 @@ from eos_sink.metrics.names import Step
 from eos_sink.metrics.stats import StepClock
 from eos_sink.protocol.inline import NOTHING_INLINE, inline_share
 from eos_sink.protocol.model import BatchId, Entry, Plan, Prepared, TaskReport
-from eos_sink.protocol.rules import Role, assign, second_frame
-from eos_sink.protocol.values import MemberRefused, Position, ProduceFailed, ProducerFenced
+from eos_sink.protocol.rules import Role, assign, check_same_version, second_frame
+from eos_sink.protocol.values import (
+    MemberRefused,
+    Position,
+    ProduceFailed,
+    ProducerFenced,
+    this_package,
+)
 from eos_sink.sink_options import SinkOptions
 from eos_sink.task.columns import check_destinations_of, check_topics, to_rows
 
@@ -78,9 +84,11 @@ class TaskWriter:
 
         Raises:
             ProduceFailedError, SupersededError: the transaction is aborted; Spark may try again.
-            ConfigurationError, ClusterError: something is wrong with the rows or the cluster.
+            ConfigurationError, ClusterError: something is wrong with the rows, the cluster, or the
+                versions.
             OperatorNeededError: the decision does not allow this batch.
         """
+        check_same_version(getattr(self._plan.token, "package", None), this_package())
         todo = assign(self._plan, batch, partition, spark_run)
         partition += todo.first
         digester = RowDigester(topic_varies=self._options.topic is None)
