@@ -19,18 +19,24 @@ from eos_sink.kafka.interfaces import Kafka, TransactionalProducer
 from eos_sink.protocol.model import Entry
 from eos_sink.protocol.values import ProducerIdentity
 
+# After that a load balancer may have dropped the producer's connections without a word, and opening
+# again takes less time than to notice that.
+_IDLE_S = 3.0
+
 
 @dataclass(frozen=True)
 class Opened:
     """The log, opened for one write.
 
     Attributes:
+        fresh: until when it may be used.
         producer: fences every other writer of the query.
         identity: of the producer.
         entry: the latest record, read after that.
         reached: how far the log was read.
     """
 
+    fresh: Deadline
     producer: TransactionalProducer
     identity: ProducerIdentity
     entry: Entry
@@ -63,7 +69,7 @@ def open_log(
         producer.close()
         raise
     identity = ProducerIdentity(state.producer_id, state.epoch)
-    return Opened(producer, identity, entry, reached)
+    return Opened(Deadline(_IDLE_S), producer, identity, entry, reached)
 
 
 class Opening:

@@ -318,8 +318,9 @@ class DecisionRegister:
     def _current(self, token: PlanToken, deadline: Deadline) -> Entry:
         """The log may have been opened before another process of the query wrote."""
         self._finish_opening(deadline)
-        if self._opened is not None and self._opened.entry.seq == token.seq:
-            return self._opened.entry
+        opened = self._opened
+        if opened is not None and not opened.fresh.passed and opened.entry.seq == token.seq:
+            return opened.entry
         return self.open(deadline, token)
 
     def _open_after_write(self, reader: LogReader, deadline: Deadline) -> Opened:

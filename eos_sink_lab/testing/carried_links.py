@@ -141,6 +141,9 @@ class Connection:
     def held_back(self) -> int:
         return self._requests.held_back + self._answers.held_back
 
+    def forget(self) -> None:
+        self._requests.discards = self._answers.discards = True
+
     async def _carry(self) -> None:
         """Carry both directions to their ends; any error resets both connections."""
         tasks: list[asyncio.Task[None]] = []

@@ -91,6 +91,11 @@ class Link:
         """Break every connection, and each new one at once, as a firewall that rejects."""
         self._change("reset", self._delay)
 
+    def forget(self) -> None:
+        """Drop in silence, from now on and for good, what comes over the connections that are open,
+        as a load balancer does with idle ones. New ones work."""
+        self._carrier.send({"link": self._node_id, "forget": True})
+
     def delay(self, seconds: float) -> None:
         """Let everything arrive so much later, in each direction; 0 ends it.
 

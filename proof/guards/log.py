@@ -65,7 +65,7 @@ GUARDS = (
     guard(
         "an open log serves one log position only",
         "What the process remembers of the log is used only for a plan made from the same record.",
-        always(_REGISTER, "_current", "self._opened.entry.seq == token.seq"),
+        always(_REGISTER, "_current", "opened.entry.seq == token.seq"),
         f"{_IN_REGISTER}test_a_log_that_was_opened_before_another_write_is_opened_again",
         rows=("M_HELD",),
     ),
