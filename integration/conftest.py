@@ -47,6 +47,7 @@ SHARED = {
         "test_drop_in.py",
         "test_batch.py",
         "test_foreach_batch.py",
+        "test_former_identities.py",
         "test_ways.py",
         "test_inline_spark.py",
         "test_migrate.py",

@@ -36,7 +36,7 @@ def two_topics(query: SparkQuery) -> SparkQuery:
     """A query whose foreachBatch writes each batch to two topics."""
     other = f"{query.topic}-other"
     query.kafka.create_topic(other, partitions=1)
-    query.frames = [query.frame(query.topic), query.frame(other)]
+    query.frames = [query.frame(each, **{"eos.id": each}) for each in (query.topic, other)]
     return query
 
 
@@ -272,7 +272,7 @@ def test_a_batch_of_two_topics_that_spark_replays_is_not_written_again(
 def test_a_second_frame_for_one_topic_is_refused_and_goes_on_under_an_id_of_its_own(
     query: SparkQuery,
 ) -> None:
-    query.frames = [query.frame(query.topic), query.frame(query.topic)]
+    query.frames = [query.frame(query.topic, **{"eos.id": query.topic}) for _ in range(2)]
     query.add_batch()
     assert "an eos.id of its own" in query.fail()
     query.assert_exactly_once()

@@ -531,7 +531,8 @@ def test_each_way_of_writing_in_spark(
     query.trigger(availableNow=True).start().awaitTermination(120)
 
     def write(frame: DataFrame, _: int) -> None:
-        frame.write.format("kafka-eos").mode("append").options(**frames).save()
+        writer = frame.write.format("kafka-eos").mode("append")
+        writer.options(**frames).option("eos.id", frames["topic"]).save()
 
     each = source.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / "f"))
     each.trigger(availableNow=True).start().awaitTermination(120)

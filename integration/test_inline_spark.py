@@ -85,7 +85,7 @@ def test_a_committers_process_is_killed(query: SparkQuery, point: FaultPoint) ->
 def test_frames_of_foreach_batch_and_their_replay(query: SparkQuery) -> None:
     other = f"{query.topic}-other"
     query.kafka.create_topic(other, partitions=1)
-    query.frames = [query.frame(query.topic), query.frame(other)]
+    query.frames = [query.frame(each, **{"eos.id": each}) for each in (query.topic, other)]
     query.add_batch()
     query.finish()
     query.replay(0)

@@ -98,7 +98,8 @@ def test_batches_that_write_one_topic_on_two_clusters_leave_no_clients_behind(
     def write(batch: int) -> None:
         monkeypatch.setattr(TaskContext, "get", lambda: Frame(batch))
         for cluster in (kafka, other):
-            options = {"kafka.bootstrap.servers": cluster.bootstrap_servers, "topic": topic}
+            servers = cluster.bootstrap_servers
+            options = {"kafka.bootstrap.servers": servers, "topic": topic, "eos.id": topic}
             writer = KafkaEosDataSource(options).writer(SCHEMA, overwrite=False)
             rows = [pa.RecordBatch.from_pydict({"value": [b"%d" % batch]})]
             writer.commit([writer.write(iter(rows))])

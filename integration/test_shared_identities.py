@@ -5,9 +5,11 @@ from __future__ import annotations
 import uuid
 
 import pyarrow as pa
+import pytest
 
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
+from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol.model import BatchId, Numbering, TaskReport
@@ -74,18 +76,27 @@ def test_two_prefixes_of_one_id_do_not_overwrite_each_others_decisions(
     assert_each_once(read_topic(kafka.bootstrap_servers, topic), ["a0", "a1", "b0"])
 
 
-def test_a_frame_is_not_written_twice_after_many_other_jobs_wrote_to_its_topic(
+def test_of_two_queries_that_take_turns_under_one_eos_id_the_first_goes_on_under_its_own(
     kafka: KafkaCluster,
 ) -> None:
-    """`foreachBatch` of 18 queries with one topic and no `eos.id`; the first batch is replayed."""
+    """Each writes a frame of its `foreachBatch` to one topic; the other one has retired it."""
     topic = new_topic(kafka, "frames")
-    options = parse_batch_options(
-        {"kafka.bootstrap.servers": kafka.bootstrap_servers, "topic": topic}
-    ).sink
-    names = [f"job-{number}" for number in range(18)]
-    for name in [*names, names[0]]:
-        job = Application(options)
-        batch = BatchId.numbered_by(Numbering.FOREACH, name, 0)
-        job.write(batch, name, spark_run=uuid.uuid4().hex)
-        job.close()
-    assert_each_once(read_topic(kafka.bootstrap_servers, topic), names)
+
+    def write(name: str, query: str, batch: int, row: str) -> None:
+        given = {"kafka.bootstrap.servers": kafka.bootstrap_servers, "topic": topic, "eos.id": name}
+        job = Application(parse_batch_options(given).sink)
+        try:
+            numbered = BatchId.numbered_by(Numbering.FOREACH, query, batch)
+            job.write(numbered, row, spark_run=uuid.uuid4().hex)
+        finally:
+            job.close()
+
+    write("shared", "one", 0, "one-0")
+    write("shared", "two", 0, "two-0")
+    for batch in (0, 1):
+        with pytest.raises(ConfigurationError, match="stream two has followed it"):
+            write("shared", "one", batch, f"one-{batch}")
+    write("one", "one", 1, "one-1")
+    write("shared", "two", 1, "two-1")
+    rows = ["one-0", "one-1", "two-0", "two-1"]
+    assert_each_once(read_topic(kafka.bootstrap_servers, topic), rows)

@@ -89,7 +89,8 @@ def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
         for each in found.fates
     )
     good = {Outcome.COMMITTED, Fate.NO_ROWS, Fate.REWRITTEN}
-    certain = decision is not None or found.known in (Known.GONE, Known.NOTHING)
+    is_followed = found.known is Known.GONE and found.latest != found.batch
+    certain = decision is not None or is_followed or found.known is Known.NOTHING
     document = {
         "query": names.query,
         **batch_document(found.batch),
@@ -115,9 +116,7 @@ def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
     return Report(
         rows,
         notes,
-        ok=certain
-        and not (found.dropped or found.accepted)
-        and all(each.fate in good for each in found.fates),
+        ok=certain and not found.dropped and all(each.fate in good for each in found.fates),
         document=document,
         left=4,
     )
@@ -232,16 +231,11 @@ def _list_notes(names: QueryNames, batch: Explanation, reach: str) -> Iterator[s
 
 def _explain_gone(batch: Explanation) -> str:
     latest = batch.latest.batch if batch.latest else None
-    if batch.accepted:
-        return (
-            "An operator has accepted it as it was (eos-sink resolve --accept): what was lost of "
-            "it then is not visible. Look for its rows in the topic."
-        )
     if latest == batch.batch.batch:
         return (
             "It is the last decided batch of its stream. Other batches of the query were decided "
             "later, and a batch is planned only after the one before it is settled: its rows are "
-            "visible."
+            "visible, unless an operator has given them up (eos-sink resolve)."
         )
     if batch.batch.numbering.is_of_write:
         return "It is among the numbers that were written: its rows are visible."

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from eos_sink.cli.admin_client import connect
-from eos_sink.cli.arguments import add_changes_timeout, add_connection, not_empty, whole
+from eos_sink.cli.arguments import add_changes_timeout, add_connection, whole
 from eos_sink.cli.batch_text import (
     describe_coordinator,
     describe_decision,
@@ -76,11 +76,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
     help_ = "Partitions of the batch that --visible or --lost is about. Default: all in doubt."
     add("--partitions", type=_numbers, default=(), metavar="P,P", help=help_)
-    help_ = (
-        "Spark's id of another stream of the query: --accept or --forget is about its last batch "
-        "instead of the latest one of the query."
-    )
-    add("--stream", type=not_empty, metavar="ID", help=help_)
     add_yes(parser)
     add_take_over(parser)
 
@@ -96,12 +91,12 @@ def run(arguments: argparse.Namespace) -> Report:
         if arguments.choice is None:
             return make_report(names, evidence)
         choice = Choice(arguments.choice)
-        decision, earlier = apply_choice(evidence, choice, arguments.partitions, arguments.stream)
+        decision = apply_choice(evidence, choice, arguments.partitions)
         take_over = arguments.take_over
         check_driver(names, evidence.run, evidence.hosts, take_over=take_over)
         confirm_choice(arguments, names.shown)
         deadline = Deadline(arguments.timeout)
-        written = write_choice(admin.kafka, names, evidence, decision, deadline, earlier)
+        written = write_choice(admin.kafka, names, evidence, decision, deadline)
         return make_report(names, evidence, choice, written)
 
 

@@ -23,7 +23,6 @@ from eos_sink.protocol.model import (
     Inlined,
     LogRecord,
     Numbering,
-    OtherStream,
     Override,
     Prepared,
     Route,
@@ -49,19 +48,10 @@ def encode(record: LogRecord) -> bytes:
     }
     if record.producer is not None:
         document["producer"] = _encode_producer(record.producer)
-    if record.other_streams:
-        document["earlier"] = [
-            [each.batch.stream, each.batch.batch] for each in record.other_streams
-        ]
-        document["totals"] = [
-            [
-                *(_encode_digest(each.total) if each.total is not None else ()),
-                each.spark_run,
-                each.accepted,
-                each.dropped,
-            ]
-            for each in record.other_streams
-        ]
+    if record.retired:
+        document["retired"] = [[each.stream, each.batch] for each in record.retired]
+    if record.dropped is not None:
+        document["dropped"] = [record.dropped.stream, record.dropped.batch]
     if record.run is not None:
         document["owner"] = _encode_run(record.run)
     if record.stats != Stats():
@@ -94,12 +84,13 @@ def decode(value: bytes, where: str) -> LogRecord:
             seq=_number(document["seq"]),
             decision=_decode_decision(document["decision"]) if "decision" in document else None,
             writer=str(document["writer"]),
-            other_streams=_decode_streams(document.get("earlier", []), document.get("totals", [])),
+            retired=tuple(_decode_batch(*each) for each in document.get("retired", [])),
             run=_decode_run(document["owner"]) if "owner" in document else None,
             prefix=_typed(str, document["prefix"]),
             stats=_decode_stats(document["stats"]) if "stats" in document else Stats(),
             settled=document.get("settled") is True,
             given_up=_number(document.get("given_up", 0)),
+            dropped=_decode_batch(*document["dropped"]) if "dropped" in document else None,
             source=_decode_source(document["source"]) if "source" in document else None,
             producer=_decode_producer(document["producer"]) if "producer" in document else None,
             written=_decode_written(*document.get("written", [0])),
@@ -287,19 +278,8 @@ def _decode_ids(document: Any) -> dict[str, str]:
     return {topic: _typed(str, topic_id) for topic, topic_id in document.items()}
 
 
-def _decode_streams(batches: Any, totals: Any) -> tuple[OtherStream, ...]:
-    return tuple(
-        OtherStream(
-            BatchId(str(stream), _number(batch)),
-            _decode_digest(digest) if digest else None,
-            _typed(str, spark_run),
-            _typed(bool, accepted),
-            _typed(bool, dropped),
-        )
-        for (stream, batch), (*digest, spark_run, accepted, dropped) in zip(
-            batches, totals, strict=True
-        )
-    )
+def _decode_batch(stream: Any, batch: Any) -> BatchId:
+    return BatchId(_typed(str, stream), _number(batch))
 
 
 def _decode_written(below: Any, *ranges: Any) -> WrittenNumbers:

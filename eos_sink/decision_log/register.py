@@ -13,11 +13,10 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from eos_sink.decision_log.codec import decode, newer_format
+from eos_sink.decision_log.codec import decode
 from eos_sink.decision_log.driver_id import names_partitions
 from eos_sink.decision_log.driver_transaction import (
     TRANSACTION_MS,
@@ -41,11 +40,11 @@ from eos_sink.kafka.interfaces import Kafka, LogReader
 from eos_sink.metrics.stats import Stats
 from eos_sink.protocol import operator_errors
 from eos_sink.protocol.model import (
+    BatchId,
     Claim,
     Decision,
     Entry,
     LogRecord,
-    OtherStream,
     PlanToken,
     SourcePosition,
     claims_of,
@@ -70,10 +69,6 @@ _TRIES = 3
 _ABORT_S = 5.0
 # Read for an error message only: which run has taken over.
 _TRY_READ_S = 5.0
-_FOREIGN = (
-    "The decision log has a record under key %r that is none of the sink's. It is skipped: this "
-    "query goes on, and one of that name stops. eos-sink doctor shows where it is."
-)
 _NO_RECORD = LogRecord(seq=0, decision=None, writer="")
 
 
@@ -145,26 +140,6 @@ class DecisionRegister:
         self._seen = self._read_latest(self.connect(deadline), deadline, token)
         return self._seen
 
-    def read_other_queries(self, deadline: Deadline) -> list[tuple[QueryNames, LogRecord]]:
-        """The latest record of every other query, without tombstones and what other programs wrote.
-
-        Raises:
-            OperatorNeededError: a newer version wrote one, so its decision is unknown.
-        """
-        records = []
-        for key, value in self._kafka.log_records(deadline).items():
-            if value and QueryNames.of_shown(key):
-                try:
-                    record = decode(value, key)
-                except OperatorNeededError:
-                    if newer_format(value) is not None:
-                        raise
-                    # It stops the query of that name, and no other one.
-                    _LOGGER.warning(_FOREIGN, key)
-                    continue
-                records.append((QueryNames.of_record(key, record.prefix), record))
-        return [(names, record) for names, record in records if names != self._names]
-
     def records(self, deadline: Deadline, start: int = 0) -> list[Entry]:
         """The query's committed records from an offset on that the log still has, oldest first."""
         found = self.connect(deadline).records(start, deadline)
@@ -213,7 +188,7 @@ class DecisionRegister:
         figures: Stats | None = None,
         *,
         vote: Vote | None = None,
-        other_streams: tuple[OtherStream, ...] | None = None,
+        retires: BatchId | None = None,
         settled: bool = False,
         gives_up: bool = False,
         rows: Sequence[Rows] = (),
@@ -230,7 +205,7 @@ class DecisionRegister:
             vote: called in each attempt, when all of the driver's transaction is on the brokers.
                 Its error aborts the transaction and is raised, except that the write is tried again
                 after ProducerFenced.
-            other_streams: replaces the latest record's; None: they follow from it.
+            retires: the last batch here of a stream that goes on under another identity.
             settled: the decision was seen visible as a whole.
             gives_up: the record gives up a plan, and repeats the decision.
             rows: become visible together with the record, or not at all.
@@ -280,8 +255,8 @@ class DecisionRegister:
                     gives_up=gives_up,
                     source=source,
                 )
-                if other_streams is not None:
-                    record = replace(record, other_streams=other_streams)
+                if retires is not None:
+                    record = record.retire(retires)
                 claims = [*claims_of(token.names, entry.record, record)]
                 voting = vote and partial(refusing, vote)
                 return self._append(token, record, claims, rows, source, voting, deadline)

@@ -39,16 +39,15 @@ from eos_sink.protocol.model import (
     RowDigest,
     SourcePosition,
     TaskReport,
+    stream_subject,
 )
 from eos_sink.protocol.rules import (
     check_replay,
     check_rewrite,
     check_same_version,
     check_streams,
-    check_unmoved,
     check_vote,
     completes,
-    is_already_visible,
     second_frame,
     vote_margin_ms,
 )
@@ -88,6 +87,7 @@ class Committer:
         self._metrics = BatchMetrics(options.names)
         self._checked = {options.topic}
         self._no_logs = set(options.named_topics)
+        self._followed: set[str] = set()
         self._source: SourceReader | None = None
         if options.source is not None:
             from eos_sink.driver.source_reader import SourceReader
@@ -130,19 +130,16 @@ class Committer:
             rows = self._unpack(reports)
             decision = decide(reports, _topics(rows), self._options.route)
             record = self._register.expect(reports[0].token, deadline).record
-            if is_already_visible(self._names, self._log, record, decision):
-                self._abort_replay(reports, record, deadline)
-            else:
-                check_streams(self._names, record, decision)
-                if self._source is None and record.is_new_stream(decision.batch):
-                    _LOGGER.warning(
-                        "Query %s: a new checkpoint begins with %s, under an identity that has "
-                        "written before. Rows that this query reads again are there twice. If the "
-                        "old checkpoint still exists, stop the query and continue with that.",
-                        self._names.query,
-                        decision.batch,
-                    )
-                self._decide(reports, decision, rows, deadline)
+            check_streams(self._names, record, decision.batch)
+            if self._source is None and record.is_new_stream(decision.batch):
+                _LOGGER.warning(
+                    "Query %s: a new checkpoint begins with %s, under an identity that has written "
+                    "before, and the old one is refused from now on. Rows that this query reads "
+                    "again are there twice.",
+                    self._names.query,
+                    decision.batch,
+                )
+            self._decide(reports, decision, rows, deadline)
 
     def abort(self, reports: Sequence[TaskReport], token: PlanToken | None = None) -> Entry | None:
         """Give up a batch. What the decision names is settled instead.
@@ -218,12 +215,8 @@ class Committer:
     ) -> None:
         token = reports[0].token
         record = self._register.expect(token, deadline).record
-        if decision.batch.namesakes and not record.knows(decision.batch.stream):
-            # The stream's first decision here: has the query written under another identity?
-            others = self._register.read_other_queries(deadline)
-            check_unmoved(
-                self._names, self._log, decision, _topics_of_rows(decision, reports), others
-            )
+        if not rewritten:
+            self._leave_former_identities(token, record, decision, deadline)
         source = self._move_source(record, decision.batch, deadline)
         self._check_topics(decision, reports, deadline)
         if decision.prepared:
@@ -269,6 +262,25 @@ class Committer:
         # A write that others have followed was settled by them.
         if found.seen and unsettled and self._register.is_latest(entry):
             self._note_settled(token, entry, deadline)
+
+    def _leave_former_identities(
+        self, token: PlanToken, record: LogRecord, decision: Decision, deadline: Deadline
+    ) -> None:
+        """Before the first decision of a stream under this identity; of frames, which may have
+        several at once, in each process."""
+        batch = decision.batch
+        may_share = batch.numbering is Numbering.FOREACH
+        is_first = may_share or record.last_of(batch.stream) is None
+        if batch.numbering.is_by_spark and is_first and batch.stream not in self._followed:
+            from eos_sink.decision_log.claims import read_claims
+
+            claims = read_claims(self._kafka, stream_subject(batch), deadline)
+            others = [claim.names for claim in claims if claim.names != self._names]
+            if others:
+                from eos_sink.driver.former_identities import leave_former_identities
+
+                leave_former_identities(self._kafka, token, decision, others, deadline)
+            self._followed.add(batch.stream)
 
     def _move_source(
         self, record: LogRecord, batch: BatchId, deadline: Deadline
@@ -322,24 +334,6 @@ class Committer:
                 entry.decision and entry.decision.batch,
                 error,
             )
-
-    def _abort_replay(
-        self, reports: Sequence[TaskReport], record: LogRecord, deadline: Deadline
-    ) -> None:
-        """Abort what the tasks have written: the batch was visible before another stream wrote
-        under this identity. Like `fence_plans`, the record comes before the abort."""
-        from eos_sink.driver.abort import abort_all
-
-        token, batch = reports[0].token, reports[0].batch
-        known = record.other_stream(batch.stream)
-        assert known is not None
-        # So that a second frame of this run is not taken for another replay.
-        known = replace(known, spark_run=reports[0].spark_run)
-        others = record.with_other_stream(batch.stream, known)
-        figures = self._metrics.take_pending()
-        self._register.write(token, record.decision, deadline, figures, other_streams=others)
-        abort_all(self._kafka, self._transactions(reports), deadline)
-        self._metrics.replayed(batch)
 
     def _transactions(self, reports: Sequence[TaskReport]) -> list[Transaction]:
         return [r.prepared.transaction(self._names, r.slot) for r in reports if r.prepared]

@@ -24,14 +24,15 @@ def find_movers(
 
 def find_writers(
     kafka: Kafka, names: QueryNames, group: str, batch: BatchId, deadline: Deadline
-) -> Iterator[tuple[QueryNames, list[BatchId]]]:
-    """The last batches of the stream that each other identity of the query has decided. Frames of
-    one batch have several identities at once, and only one of them has the group."""
+) -> Iterator[tuple[QueryNames, LogRecord, list[BatchId]]]:
+    """The latest record of each other identity of the query, and the last batches of the stream
+    that it has decided. Frames of one batch have several identities at once, and only one of them
+    has the group."""
     for other, record, numbering in _read(kafka, stream_subject(batch), deadline):
         has_group = record.source is not None and record.source.group == group
         are_frames = numbering is batch.numbering is Numbering.FOREACH
         if other != names and (has_group or not are_frames):
-            yield other, [each for each in record.decided if each.source == batch.source]
+            yield other, record, [each for each in record.decided if each.is_of_query(batch)]
 
 
 def _read(

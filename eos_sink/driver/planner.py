@@ -47,6 +47,7 @@ from eos_sink.protocol import operator_errors
 from eos_sink.protocol.model import (
     Decision,
     Entry,
+    LogRecord,
     Plan,
     Run,
     SourcePosition,
@@ -159,6 +160,7 @@ class Planner:
                 entry.record.given_up,
                 visible,
                 entry.record.written,
+                entry.record.retired,
             )
 
     def refuse_tasks(self, given_up: Entry) -> None:
@@ -195,7 +197,7 @@ class Planner:
             # Joining again would replace the newer run in turn, unless that one has ended.
             latest = self._read_successor(deadline)
             self._checked = latest is not None and self._takes_turns_with(latest.record.run)
-            if not self._checked and not (latest and _has_ended(latest.record.run)):
+            if not self._checked and not (latest and _has_ended(latest.record)):
                 raise self._replaced(latest)
         return False
 
@@ -229,7 +231,7 @@ class Planner:
             return self._recover(deadline)
         if entry.record.run not in (None, self._run):
             # A newer run has joined: this one learns it before its tasks are refused.
-            if not _has_ended(entry.record.run):
+            if not _has_ended(entry.record):
                 raise self._replaced(entry)
             self._forget()
             return self._recover(deadline)
@@ -502,7 +504,8 @@ class Planner:
         self._checked = False
 
 
-def _has_ended(run: Run | None) -> bool:
-    """True if the run is known to have ended, so that a start of the query replaces no run. Spark
-    keeps a planner over a restart of its query, and another run may have come and gone between."""
-    return run is not None and is_dead_here(run)
+def _has_ended(record: LogRecord) -> bool:
+    """True if a start of the query replaces no run: its last one is known to have ended, or goes on
+    under another identity. Spark keeps a planner over a restart of its query, and another run may
+    have come and gone between."""
+    return record.is_left or (record.run is not None and is_dead_here(record.run))

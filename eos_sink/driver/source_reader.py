@@ -212,11 +212,11 @@ class SourceReader:
         """
         goes_on = False
         group = self._source.group
-        for other, decided in find_writers(self._kafka, self._names, group, batch, deadline):
+        names = self._names
+        for other, record, decided in find_writers(self._kafka, names, group, batch, deadline):
             for each in decided:
                 if each.batch >= batch.batch:
-                    log = self._options.log_topic
-                    raise operator_errors.moved_checkpoint(self._names, log, batch, other, each)
+                    raise operator_errors.moved_checkpoint(names, batch, other, record, each)
                 goes_on = goes_on or each.batch == batch.batch - 1
         return goes_on
 

@@ -148,11 +148,6 @@ class ConfluentKafka:
         self._topic.ensure(deadline)
         return DecisionLogReader(self.clients, names)
 
-    def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:
-        from eos_sink.kafka.log_reader import read_latest_records
-
-        return read_latest_records(self.clients, deadline)
-
     def claim_home(self, subject: str) -> Position:
         from eos_sink.kafka.log_topic import home_of
 

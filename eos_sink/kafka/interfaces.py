@@ -346,10 +346,6 @@ class Kafka(Protocol):
     def log_reader(self, names: QueryNames, deadline: Deadline) -> LogReader:
         """Creates the decision log's topic where it is missing."""
 
-    def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:
-        """The latest committed record of every query in the decision log, by key, up to the high
-        watermarks at the call. Reads all of the log."""
-
     def claim_home(self, subject: str) -> Position:
         """The place of all claims of a subject in the decision log (offset 0)."""
 

@@ -14,7 +14,7 @@ from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import Meaning, convert_error, get_meaning, is_missing, is_transient
 from eos_sink.kafka.fetch import EARLIEST, LATEST, Fetched, fetch, find_offset
-from eos_sink.kafka.log_topic import LOG_PARTITIONS, home_of
+from eos_sink.kafka.log_topic import home_of
 from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.kafka.wire import Leader, Wire
 from eos_sink.protocol.values import Position
@@ -259,18 +259,6 @@ class DecisionLogReader:
 
         soon = deadline.within(min(_DEPOSED_S, deadline.left / 2))
         return retry_until(soon, read, lambda end: end >= known)
-
-
-def read_latest_records(clients: SharedClients, deadline: Deadline) -> dict[str, bytes]:
-    """See `eos_sink.kafka.interfaces.Kafka.log_records`."""
-    latest: dict[bytes, bytes] = {}
-
-    def take(record: Any) -> None:
-        latest[record.key or b""] = record.value or b""
-
-    for number in range(LOG_PARTITIONS):
-        _read_all(PartitionReader(clients, number, take), deadline)
-    return {key.decode(errors="replace"): value for key, value in latest.items()}
 
 
 def read_claim_records(

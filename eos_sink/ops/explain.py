@@ -75,7 +75,6 @@ class Explanation:
         replaced: entries of its earlier decisions that the latest one has written again.
         latest: the stream's latest decided batch.
         dropped: an operator has dropped a decision of it.
-        accepted: an operator has accepted it as it is; only if its record is gone.
         unseen: what could not be read.
     """
 
@@ -86,7 +85,6 @@ class Explanation:
     replaced: tuple[Prepared, ...] = ()
     latest: BatchId | None = None
     dropped: bool = False
-    accepted: bool = False
     fates: tuple[TaskFate, ...] = ()
     unseen: tuple[str, ...] = ()
 
@@ -153,13 +151,12 @@ def find_batch(history: History, number: int, stream: str | None = None) -> Expl
         return Explanation(Known.NO_STREAM, batch)
     if latest.batch < number:
         return Explanation(Known.NOT_DECIDED, batch, latest=latest)
-    kept = history.latest.record.other_stream(stream) if history.latest else None
-    if kept is not None and kept.batch == batch:
-        known = Known.DROPPED if kept.dropped else Known.GONE
-        dropped, accepted = kept.dropped, kept.accepted
-        return Explanation(known, batch, latest=latest, dropped=dropped, accepted=accepted)
-    known = Known.NOTHING if _is_certainly_empty(history, batch) else Known.GONE
-    return Explanation(known, batch, latest=latest)
+    record = history.latest.record if history.latest else None
+    if record is not None and batch == record.dropped:
+        return Explanation(Known.DROPPED, batch, latest=latest, dropped=True)
+    is_retired = record is not None and batch in record.retired
+    is_empty = not is_retired and _is_certainly_empty(history, batch)
+    return Explanation(Known.NOTHING if is_empty else Known.GONE, batch, latest=latest)
 
 
 def _describe_decided(history: History, mine: list[Written], latest: BatchId) -> Explanation:

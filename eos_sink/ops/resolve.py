@@ -24,7 +24,6 @@ from eos_sink.ops import RefusedChoice
 from eos_sink.ops.operator_run import moved, read_log, take_over
 from eos_sink.protocol.model import (
     Decision,
-    OtherStream,
     Override,
     Prepared,
     RowDigest,
@@ -206,40 +205,28 @@ def apply_choice(
     evidence: QueryEvidence,
     choice: Choice,
     partitions: Sequence[int] = (),
-    stream: str | None = None,
-) -> tuple[Decision | None, tuple[OtherStream, ...] | None]:
-    """The decision after the choice, None if it is dropped; and the earlier batches that the record
-    keeps, None if they do not change.
+) -> Decision | None:
+    """The decision after the choice, None if it is dropped.
 
     Args:
         partitions: those that VISIBLE and LOST are about; empty for all that are in doubt.
-        stream: the choice is about the last batch of this stream; None for the latest decision.
 
     Raises:
-        RefusedChoice: the evidence forbids it, or the log knows no batch of the stream.
+        RefusedChoice: the evidence forbids it.
     """
-    decision, entry = evidence.decision, evidence.entry
+    decision = evidence.decision
     about_partitions = choice in (Choice.VISIBLE, Choice.LOST)
-    if stream and not (decision and decision.batch.stream == stream):
-        known = entry.record.other_stream(stream) if entry else None
-        if entry is None or known is None:
-            raise RefusedChoice(f"The log has no decided batch of stream {stream}.")
-        if partitions or about_partitions:
-            raise RefusedChoice(f"--{choice.value} concerns the latest decision, not a stream.")
-        accepted = replace(known, accepted=True, dropped=False)
-        changed = accepted if choice is Choice.ACCEPT else None
-        return decision, entry.record.with_other_stream(stream, changed)
     if partitions and not about_partitions:
         raise RefusedChoice(f"--{choice.value} concerns the whole batch, not partitions.")
     if choice is Choice.FORGET:
         if evidence.untraced:
             raise RefusedChoice(f"There is nothing to drop. {UNTRACED}")
-        return None, None
+        return None
     if decision is None:
         raise RefusedChoice("The log has no decision of this query to choose about.")
     override = decision.override
     if choice is Choice.ACCEPT:
-        return replace(decision, override=replace(override, accepted=True)), None
+        return replace(decision, override=replace(override, accepted=True))
     chosen = frozenset(partitions) or _find_doubts(evidence, override, choice)
     _check_doubts(evidence, decision, chosen)
     visible, lost = override.visible - chosen, override.lost - chosen
@@ -247,7 +234,7 @@ def apply_choice(
         visible |= chosen
     else:
         lost |= chosen
-    return replace(decision, override=replace(override, visible=visible, lost=lost)), None
+    return replace(decision, override=replace(override, visible=visible, lost=lost))
 
 
 _REFUSALS = {
@@ -289,18 +276,17 @@ def _check_doubts(evidence: QueryEvidence, decision: Decision, chosen: Iterable[
             raise RefusedChoice(f"Partition {partition} {_REFUSALS[without]}.")
 
 
-def write_choice(  # noqa: PLR0913, PLR0917
+def write_choice(
     kafka: Kafka,
     names: QueryNames,
     evidence: QueryEvidence,
     decision: Decision | None,
     deadline: Deadline,
-    other_streams: tuple[OtherStream, ...] | None = None,
 ) -> Entry:
     """Write the record of a choice; every older run is refused from then on.
 
     Args:
-        decision, earlier: from `apply_choice`.
+        decision: from `apply_choice`.
 
     Raises:
         RefusedChoice: the log or a transaction has changed since the evidence was gathered.
@@ -313,7 +299,7 @@ def write_choice(  # noqa: PLR0913, PLR0917
         register.expect(token, deadline)
         if decision is None or decision.override.accepted:
             _commit_decided(kafka, evidence, deadline)
-        return register.write(token, decision, deadline, other_streams=other_streams)
+        return register.write(token, decision, deadline)
 
 
 def _commit_decided(kafka: Kafka, evidence: QueryEvidence, deadline: Deadline) -> None:

@@ -76,14 +76,16 @@ class BatchId:
         """Spark's query id, the `txnAppId`, or something unique for a single write."""
         return self.stream.removeprefix(self.numbering.value)
 
-    @property
-    def namesakes(self) -> frozenset[str]:
-        """Stream ids of the same query under another identity: its checkpoint was moved, or it
-        started or stopped writing with `foreachBatch`. Frames of one query have several identities,
-        so their own stream id proves nothing."""
-        if self.numbering is Numbering.STREAM:
-            return frozenset({self.source, f"{Numbering.FOREACH.value}{self.source}"})
-        return frozenset({self.source} if self.numbering is Numbering.FOREACH else ())
+    def is_of_query(self, other: BatchId) -> bool:
+        """True if both are batches of one query of Spark's, whatever its way of writing."""
+        by_spark = self.numbering.is_by_spark and other.numbering.is_by_spark
+        return by_spark and self.source == other.source
+
+    def is_moved_from(self, other: BatchId) -> bool:
+        """True if the query has written both under two identities, one after the other. Frames of
+        a query have several at once."""
+        is_frame = self.numbering is other.numbering is Numbering.FOREACH
+        return self.is_of_query(other) and not is_frame
 
     def __str__(self) -> str:
         numbering, source = self.numbering, self.source
@@ -286,34 +288,6 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class OtherStream:
-    """The last decided batch of a stream after which another stream has written.
-
-    All of it is visible, or an operator has accepted it: no batch of another stream is decided
-    while partitions of the latest decision are lost (`rules.assign`). Batch writes are not kept.
-
-    Attributes:
-        total: None if the decision was dropped.
-        spark_run: as in a decision.
-        accepted: any rows count as a replay of it.
-        dropped: an operator has dropped the decision; the batch is written if it comes again
-            before another decision.
-    """
-
-    batch: BatchId
-    total: RowDigest | None = None
-    spark_run: str = ""
-    accepted: bool = False
-    dropped: bool = False
-
-    @staticmethod
-    def of(decision: Decision) -> OtherStream:
-        return OtherStream(
-            decision.batch, decision.total, decision.spark_run, decision.override.accepted
-        )
-
-
-@dataclass(frozen=True)
 class SourcePosition:
     """How far a query has read the topics of its source, as of the batch that has moved it last.
 
@@ -415,9 +389,10 @@ class LogRecord:
     Attributes:
         seq: one higher with each write, also of a record that repeats `decision`.
         writer: unique to each write, so that a write of unknown outcome is recognised.
-        other_streams: the last decided batch of every other stream under the query's names (a
-            deleted checkpoint, frames of several queries to one topic, or a second application by
-            mistake), the latest last.
+        retired: the last decided batch of every stream of Spark's that another one has followed
+            under this identity, or that has gone on under another identity. None of them is written
+            here again.
+        dropped: the batch whose decision an operator has dropped, until the next decision.
         run: the run that wrote it; None in records of older versions.
         producer: that wrote it, in its only transaction; None only of a record that was not.
         prefix: what the query's names begin with.
@@ -431,7 +406,7 @@ class LogRecord:
     seq: int
     decision: Decision | None
     writer: str
-    other_streams: tuple[OtherStream, ...] = ()
+    retired: tuple[BatchId, ...] = ()
     run: Run | None = None
     prefix: str = field(default=DEFAULT_PREFIX, compare=False)
     stats: Stats = field(default_factory=Stats, compare=False)
@@ -440,63 +415,49 @@ class LogRecord:
     source: SourcePosition | None = field(default=None, hash=False)
     producer: ProducerIdentity | None = None
     written: WrittenNumbers = field(default_factory=WrittenNumbers)
+    dropped: BatchId | None = None
 
     def written_by(self, producer: ProducerIdentity) -> LogRecord:
         decision = self.decision and self.decision.written_by(producer)
         return replace(self, decision=decision, producer=producer)
 
     @property
+    def latest(self) -> BatchId | None:
+        """The batch that was decided last; an operator may have dropped its decision."""
+        return self.decision.batch if self.decision else self.dropped
+
+    @property
     def decided(self) -> tuple[BatchId, ...]:
         """The last decided batch of each stream, the latest last."""
-        others = tuple(each.batch for each in self.other_streams)
-        return (*others, self.decision.batch) if self.decision else others
+        return (*self.retired, *filter(None, [self.latest]))
 
-    def knows(self, stream: str) -> bool:
-        """True if a batch of the stream was decided under this identity."""
-        return any(batch.stream == stream for batch in self.decided)
+    def last_of(self, stream: str) -> BatchId | None:
+        """The last batch of a stream that was decided under this identity."""
+        return next((each for each in reversed(self.decided) if each.stream == stream), None)
+
+    def has_retired(self, stream: str) -> bool:
+        return any(each.stream == stream for each in self.retired)
+
+    @property
+    def is_left(self) -> bool:
+        """True if the stream that has written last has gone on under another identity."""
+        return self.latest is not None and self.has_retired(self.latest.stream)
 
     @property
     def needs_settled_note(self) -> bool:
         """True if another record has to say that the decision is settled. A stream's next batch
-        proves it. Nothing does for a single write or a version, nor for a frame if the next one may
-        be another query's."""
-        if self.decision is None:
-            return False
-        numbering = self.decision.batch.numbering
-        if numbering is Numbering.FOREACH:
-            return bool(self.other_streams)
-        return numbering.is_of_write
+        proves it; nothing does for a batch write."""
+        return self.decision is not None and self.decision.batch.numbering.is_of_write
 
     def is_new_stream(self, batch: BatchId) -> bool:
-        """True if a query writes with another checkpoint than all that have written before."""
-        known = {each.batch for each in (self.decision, *self.other_streams) if each is not None}
-        streams = {each.stream for each in known if each.numbering is Numbering.STREAM}
-        is_query = batch.numbering is Numbering.STREAM
-        return is_query and bool(streams) and batch.stream not in streams
+        """True if a query writes with another checkpoint than before."""
+        latest = self.latest
+        by_spark = batch.numbering.is_by_spark and latest and latest.numbering.is_by_spark
+        return bool(by_spark) and latest is not None and latest.stream != batch.stream
 
-    def other_stream(self, stream: str) -> OtherStream | None:
-        return next((each for each in self.other_streams if each.batch.stream == stream), None)
-
-    def with_other_stream(
-        self, stream: str, changed: OtherStream | None
-    ) -> tuple[OtherStream, ...]:
-        """`other_streams` with this stream's batch replaced or, by None, forgotten."""
-        every = (changed if e.batch.stream == stream else e for e in self.other_streams)
-        return tuple(each for each in every if each is not None)
-
-    def followed_by(self, decision: Decision | None) -> tuple[OtherStream, ...]:
-        """`other_streams` after this decision. None: an operator drops the latest decision, whose
-        batch is no replay if it comes again, so its rows are not kept."""
-        every = self.other_streams
-        if self.decision:
-            latest = OtherStream.of(self.decision)
-            every = (*every, latest if decision else OtherStream(latest.batch, dropped=True))
-        now = decision.batch.stream if decision else None
-        return tuple(
-            each
-            for each in every
-            if each.batch.stream != now and not each.batch.numbering.is_of_write
-        )
+    def retire(self, batch: BatchId) -> LogRecord:
+        """The same record; the batch's stream has gone on elsewhere."""
+        return replace(self, retired=(*self.retired, batch))
 
     def written_before(self, decision: Decision | None) -> WrittenNumbers:
         """`written` before this decision. None: an operator drops the latest one, whose write may
@@ -531,7 +492,9 @@ class LogRecord:
         """
         if source is None and self.source is not None:
             source = self.source.after(decision, self.decision)
-        others = self.followed_by(decision)
+        retired = self.retired
+        if decision and self.latest and self.is_new_stream(decision.batch):
+            retired = (*retired, self.latest)
         stats = self.stats if figures is None else self.stats + figures
         repeats = decision is not None and decision.repeats(self.decision)
         settled = settled or (self.settled and repeats)
@@ -539,16 +502,17 @@ class LogRecord:
         undecided = decision is None and self.decision is None
         given_up = self.given_up + gives_up if repeats or undecided else 0
         return LogRecord(
-            self.seq + 1,
-            decision,
-            writer,
-            others,
-            run,
-            prefix,
-            stats,
-            settled,
-            given_up,
-            source,
+            seq=self.seq + 1,
+            decision=decision,
+            writer=writer,
+            retired=retired,
+            run=run,
+            prefix=prefix,
+            stats=stats,
+            settled=settled,
+            given_up=given_up,
+            source=source,
+            dropped=None if decision else self.latest,
             written=self.written_before(decision),
         )
 
@@ -592,7 +556,7 @@ def group_subject(group: str) -> str:
 def claims_of(names: QueryNames, before: LogRecord, record: LogRecord) -> Iterator[Claim]:
     """The claims that a record makes which follows another one."""
     batch = record.decision.batch if record.decision else None
-    if batch and batch.numbering.is_by_spark and not before.knows(batch.stream):
+    if batch and batch.numbering.is_by_spark and not before.last_of(batch.stream):
         yield Claim(names, stream_subject(batch), batch.numbering)
     source, known = record.source, before.source
     if source and (known is None or known.group != source.group):
@@ -642,7 +606,7 @@ class Plan:
     The batch goes by `route`. `rules` has topics whose rules the driver
     knows, if the query has a dead letter topic. `given_up` is the latest record's. `visible` has
     the sorted hashes of the visible rows, eight bytes each, if a replay writes the others in
-    any partitions. `written` is the latest record's.
+    any partitions. `written` and `retired` are those of the latest record.
     """
 
     token: PlanToken
@@ -655,6 +619,7 @@ class Plan:
     given_up: int = 0
     visible: bytes | None = field(default=None, repr=False)
     written: WrittenNumbers = field(default_factory=WrittenNumbers, repr=False)
+    retired: tuple[BatchId, ...] = ()
 
     @property
     def highest_number(self) -> int:

@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from eos_sink.errors import Action, OperatorNeededError
-from eos_sink.identity import DEFAULT_LOG, DEFAULT_PREFIX, QueryNames
-from eos_sink.protocol.model import BatchId, Decision, Entry, Numbering, OtherStream, RowDigest
+from eos_sink.identity import DEFAULT_LOG, DEFAULT_PREFIX, Origin, QueryNames
+from eos_sink.protocol.model import BatchId, Decision, Entry, LogRecord, Numbering, RowDigest
 from eos_sink.protocol.values import Position
 from eos_sink.shell import quote, sink_command
 
@@ -52,14 +52,9 @@ def run_again(batch: BatchId) -> str:
     return f"Run the write again {how} and the same rows: none is lost or written twice."
 
 
-def resolve_command(names: QueryNames, log: str, choice: str = "", stream: str = "") -> str:
-    """The command that shows the evidence; with a choice, it carries the choice out.
-
-    Args:
-        stream: the stream that the choice is about, if it is not the latest decision's.
-    """
-    words = [choice] if choice else []
-    return _command(["resolve", names.query], names, log, stream, words)
+def resolve_command(names: QueryNames, log: str, choice: str = "") -> str:
+    """The command that shows the evidence; with a choice, it carries the choice out."""
+    return _command(["resolve", names.query], names, log, "", [choice] if choice else [])
 
 
 def offsets_command(names: QueryNames, log: str, group: str, choice: str) -> str:
@@ -146,70 +141,35 @@ def old_checkpoint(
     )
 
 
-def older_than_earlier(
-    names: QueryNames, log: str, batch: BatchId, known: OtherStream
-) -> OperatorNeededError:
-    """Spark runs a batch older than its stream's last one, which another stream followed."""
-    return _needed(
-        f"Query {names.query}: Spark runs {batch}, but batch {known.batch.batch} of the same "
-        "stream was decided before another stream wrote under this identity, so an old copy of the "
-        "checkpoint is in use. The batch's partitions and rows would be written twice.",
-        f"Restore the newest copy of the checkpoint. {_write_anyway(names, log, batch)}",
-        batch.batch,
-        rows=known.total.rows if known.total else None,
-        decided=known.batch.batch,
-        stream=batch.stream,
-    )
-
-
-def unknown_earlier(names: QueryNames, log: str, batch: BatchId) -> OperatorNeededError:
-    """Spark replays a batch that another stream has followed and whose rows are not known."""
-    return _needed(
-        f"Query {names.query}: Spark replays {batch}, which was decided before another stream "
-        "wrote under this identity. Which rows its partitions had is not known (its decision was "
-        "dropped by an operator), so they could be written twice.",
-        "Look for the batch's rows in the topic. If they are there: "
-        f"{resolve_command(names, log, ACCEPT, batch.stream)}, then start the query again. "
-        f"{_write_anyway(names, log, batch)}",
-        batch.batch,
-        stream=batch.stream,
-    )
-
-
-def other_rows_than_earlier(
-    names: QueryNames, log: str, batch: BatchId, decided: RowDigest, now: RowDigest
-) -> OperatorNeededError:
-    """Spark replays, with other rows, a batch that was decided before another stream wrote."""
-    return _needed(
-        f"Query {names.query}: {batch} was decided before another stream wrote under this "
-        f"identity, and Spark replays it with other rows: {compare_rows(now, decided)}; which "
-        "partitions had them is no longer known. Going on would lose or double rows.",
-        f"{_SAME_ROWS[batch.numbering]} Otherwise, to keep what is in Kafka (rows that only the "
-        f"replay has are not written): {resolve_command(names, log, ACCEPT, batch.stream)}. "
-        f"{_write_anyway(names, log, batch)}",
-        batch.batch,
-        rows=decided.rows,
-        stream=batch.stream,
-    )
-
-
 def moved_checkpoint(
-    names: QueryNames, log: str, batch: BatchId, other: QueryNames, decided: BatchId
+    names: QueryNames, batch: BatchId, former: QueryNames, record: LogRecord, decided: BatchId
 ) -> OperatorNeededError:
-    """The stream was written under another identity, up to this batch or further."""
+    """The stream was written under another identity, up to this batch or further.
+
+    Args:
+        record: the latest one of the former identity.
+        decided: the stream's last batch there.
+    """
+    origin = record.run.origin if record.run else Origin()
+    given = former.group if origin == Origin() else f"{origin} ({former.group})"
+    inside = decided.numbering is Numbering.FOREACH
+    way = "within foreachBatch" if inside else "with writeStream.format"
+    remedy = (
+        f"Start the query once as it was then: {way}, {given}. It finishes its batch. Change it "
+        "after that."
+        if not record.has_retired(decided.stream)
+        else f"Start the query with a new checkpoint that begins behind batch {decided.batch}: all "
+        "rows up to there are visible."
+    )
     return _needed(
-        f"Query {names.query}: Spark runs {batch}, but batch {decided.batch} of the same query was "
-        f"decided under another identity, {other.group}: its checkpoint was moved or copied, its "
-        "eos.id or eos.transactional.id.prefix was changed, or it started or stopped writing with "
-        "foreachBatch, before Spark had noted its last batch as done. The batch's partitions and "
-        "rows would be written twice.",
-        "Undo that change, start the query once, so that it finishes its batch, and change it "
-        "then. Or look for the batch's rows in the topic, and to write them again on purpose: "
-        f"{resolve_command(other, log, FORGET, decided.stream)}",
+        f"Query {names.query}: Spark runs {batch}, but {decided} was decided under another "
+        f"identity, {given}, written {way}. The batch's partitions and rows would be written "
+        "twice. Nothing of it is visible here.",
+        remedy,
         batch.batch,
         stream=batch.stream,
-        query=other.query,
-        prefix=other.prefix,
+        query=former.query,
+        prefix=former.prefix,
     )
 
 
@@ -366,11 +326,6 @@ def _needed(  # noqa: PLR0913
 ) -> OperatorNeededError:
     data = {"batch": batch, "partitions": list(partitions), "rows": rows, **more}
     return OperatorNeededError(message, remedy=remedy, data=data, action=action)
-
-
-def _write_anyway(names: QueryNames, log: str, batch: BatchId) -> str:
-    command = resolve_command(names, log, FORGET, batch.stream)
-    return f"To write what Spark runs now on purpose: {command}"
 
 
 def _partitions(decision: Decision) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -13,7 +13,6 @@ from eos_sink.protocol.model import (
     BatchId,
     Decision,
     LogRecord,
-    Numbering,
     Plan,
     RowDigest,
     TaskReport,
@@ -34,7 +33,7 @@ _KAFKAS_SESSION_MS = 1_800_000
 _CLIENTS_SESSION_MS = 3_600_000
 _VOTE_MARGIN_SHARE, _VOTE_MARGIN_MS = 10, 10_000
 MAX_STREAMS = 1_000
-"""Streams under one identity: a record keeps some 100 bytes for each."""
+"""Streams that others have followed under one identity: a record has some 60 bytes for each."""
 
 
 class Role(Enum):
@@ -67,13 +66,15 @@ def assign(plan: Plan, batch: BatchId, partition: int, spark_run: str = "") -> A
         spark_run: Spark's run id of the query whose `foreachBatch` writes.
 
     Raises:
-        ConfigurationError: a replay would split the batch over two topics; or it is not known
-            whether the number of the write was written.
+        ConfigurationError: the stream is retired; a query and single writes share an identity; a
+            replay would split the batch over two topics; or it is not known whether the number of
+            the write was written.
         OperatorNeededError: the batch is older than the decision. Or the decision has lost
             partitions and Spark no longer replays its batch. Or the outcome of partitions is not
             known, and the batch is a replay of theirs or does not prove that they were committed.
     """
     decision, names, log = plan.decision, plan.token.names, plan.token.position.topic
+    _check_identity(names, plan, batch)
     if decision is not None and decision.batch == batch:
         if spark_run and spark_run == decision.spark_run:
             # A run calls foreachBatch once for each batch, so this is no replay.
@@ -164,75 +165,46 @@ def forgotten_number(
     )
 
 
-def check_unmoved(
-    names: QueryNames,
-    log: str,
-    decision: Decision,
-    topics: Collection[str],
-    others: Iterable[tuple[QueryNames, LogRecord]],
-) -> None:
-    """Check that the query has not decided this batch, or a later one, under another identity: its
-    checkpoint was moved or copied before Spark had noted its last batch as done, or it has changed
-    between writing by itself and `foreachBatch`. A copy that writes to other topics is fine.
+def check_former(
+    names: QueryNames, decision: Decision, former: QueryNames, record: LogRecord
+) -> BatchId | None:
+    """Check that a query has not decided this batch, or a later one, under an identity that it had
+    before: its `eos.id`, prefix, checkpoint location or way of writing was changed before Spark had
+    noted its last batch as done. Frames have several identities at once, so of these the rows are
+    compared. What goes to another topic is another copy of the rows.
 
     Args:
-        topics: all those of the batch's rows. A decision keeps only some of them.
-        others: the latest record of every other query.
+        former: the identity.
+        record: its latest one.
+
+    Returns:
+        The stream's last batch there, which has to be retired; None: there is nothing to retire.
 
     Raises:
         OperatorNeededError: it has.
     """
-    batch = decision.batch
-    for other, record in others:
-        latest = record.decision
-        if latest is None:
-            continue  # Nothing was decided there, or an operator has dropped it.
-        # The topics of an earlier stream's batch are not kept.
-        same_topic = {*topics} & {*latest.topics}
-        if same_topic and _is_same_frame(decision, latest):
-            raise operator_errors.moved_checkpoint(names, log, batch, other, batch)
-        decided = record.decided if same_topic else [each.batch for each in record.other_streams]
-        for its in decided:
-            if its.stream in batch.namesakes and its.batch >= batch.batch:
-                raise operator_errors.moved_checkpoint(names, log, batch, other, its)
+    latest, batch = record.decision, decision.batch
+    topics = {each.route.topic for each in (decision, latest) if each}
+    if len(topics) > 1 and None not in topics:
+        return None
+    of_query = (each for each in reversed(record.decided) if each.is_of_query(batch))
+    last = next(of_query, None)
+    if last is None:
+        return None
+    if not last.is_moved_from(batch):
+        if latest and _is_same_frame(decision, latest):
+            raise operator_errors.moved_checkpoint(names, batch, former, record, last)
+        return None
+    if last.batch >= batch.batch and last != record.dropped:
+        raise operator_errors.moved_checkpoint(names, batch, former, record, last)
+    return None if record.has_retired(last.stream) else last
 
 
 def _is_same_frame(decision: Decision, other: Decision) -> bool:
-    """True if an earlier run of the query has decided the same rows of the same batch in its
-    `foreachBatch`. One run may write them under several identities."""
-    return (
-        decision.batch.numbering is Numbering.FOREACH
-        and (decision.batch, decision.total) == (other.batch, other.total)
-        and decision.spark_run != other.spark_run
-    )
-
-
-def is_already_visible(names: QueryNames, log: str, record: LogRecord, decision: Decision) -> bool:
-    """True if the batch was decided before another stream wrote under this identity. It is visible
-    then, so what the tasks have written has to be aborted.
-
-    Raises:
-        OperatorNeededError: the stream has decided a later batch, or this one with other rows, or
-            and an operator has dropped its decision.
-        ConfigurationError: the same run of the query has written it.
-    """
-    batch, total, spark_run = decision.batch, decision.total, decision.spark_run
-    known = record.other_stream(batch.stream)
-    if known is None or known.batch.batch < batch.batch:
-        return False
-    if known.dropped and record.decision is None:
-        return False
-    if known.batch.batch > batch.batch:
-        raise operator_errors.older_than_earlier(names, log, batch, known)
-    if spark_run and spark_run == known.spark_run:
-        raise second_frame(names, batch)
-    if known.accepted:
-        return True
-    if known.total is None:
-        raise operator_errors.unknown_earlier(names, log, batch)
-    if known.total != total:
-        raise operator_errors.other_rows_than_earlier(names, log, batch, known.total, total)
-    return True
+    """True if an earlier run of the query has decided the same rows of the same batch. One run may
+    write them under several identities."""
+    same = (decision.batch, decision.total) == (other.batch, other.total)
+    return same and decision.spark_run != other.spark_run
 
 
 def second_frame(names: QueryNames, batch: BatchId) -> ConfigurationError:
@@ -247,18 +219,67 @@ def second_frame(names: QueryNames, batch: BatchId) -> ConfigurationError:
     )
 
 
-def check_streams(names: QueryNames, record: LogRecord, decision: Decision) -> None:
-    """Check that the record has room for another stream, since none is ever forgotten.
+def _check_identity(names: QueryNames, plan: Plan, batch: BatchId) -> None:
+    """Raises ConfigurationError: another stream, or other kinds of writes, have the identity."""
+    decision = plan.decision
+    if any(each.stream == batch.stream for each in plan.retired):
+        raise _retired(names, batch, decision)
+    if decision and decision.batch.numbering.is_by_spark != batch.numbering.is_by_spark:
+        raise _shared(names, batch, decision.batch)
+
+
+def _retired(names: QueryNames, batch: BatchId, decision: Decision | None) -> ConfigurationError:
+    now = decision.batch if decision else None
+    if now is not None and now.stream == batch.stream:
+        what = (
+            "its query has gone on under another identity: with another eos.id, checkpoint "
+            "location or eos.transactional.id.prefix, or with another way of writing"
+        )
+        remedy = "Start the query as it was started last"
+    else:
+        follower = f"stream {now.source}" if now else "another stream"
+        what = (
+            f"{follower} has followed it under this identity: a new checkpoint, or another query "
+            "with the same eos.id"
+        )
+        remedy = (
+            f"Continue with the checkpoint of {follower}; or, if this is another query, give it an "
+            "eos.id of its own (.option('eos.id', '<query>'))"
+        )
+    return ConfigurationError(
+        f"Query {names.query}: Spark runs {batch}, but {what}. If both wrote, rows would be there "
+        "twice.",
+        remedy=f"{remedy}. Nothing of the batch was written.",
+        data={
+            "batch": batch.batch,
+            "stream": batch.stream,
+            "follower": now.stream if now else None,
+        },
+    )
+
+
+def _shared(names: QueryNames, batch: BatchId, decided: BatchId) -> ConfigurationError:
+    return ConfigurationError(
+        f"Query {names.query}: a streaming query and single writes have the same eos.id: "
+        f"{decided} was written under it, and now it is {batch}. The sink could not tell what is "
+        "repeated.",
+        remedy="Give this write an eos.id of its own (.option('eos.id', '<name>')). Nothing of it "
+        "was written.",
+        data={"batch": batch.batch, "stream": batch.stream},
+    )
+
+
+def check_streams(names: QueryNames, record: LogRecord, batch: BatchId) -> None:
+    """Check that the record has room for a stream that another one follows: none is forgotten.
 
     Raises:
         ConfigurationError: it has not; nothing is decided.
     """
-    is_kept = not decision.batch.numbering.is_of_write
-    if is_kept and len(record.followed_by(decision)) >= MAX_STREAMS:
+    if record.is_new_stream(batch) and len(record.retired) >= MAX_STREAMS:
         raise ConfigurationError(
-            f"Query {names.query}: {decision.batch} is of a new stream, and {MAX_STREAMS} streams "
-            "have written under this identity already. The decision log keeps the last batch of "
-            "each, so that none is written twice. Nothing of this batch is visible.",
+            f"Query {names.query}: {batch} is of a new stream, and {MAX_STREAMS} streams have been "
+            "followed under this identity already. The decision log keeps the last batch of each, "
+            "so that none is written twice. Nothing of this batch is visible.",
             remedy="Give each job an eos.id of its own (.option('eos.id', '<job>')).",
             data={"streams": MAX_STREAMS},
         )

@@ -27,6 +27,7 @@ from eos_sink.spark.sink_writer import (
     SingleWriter,
     is_speculative,
     log_errors_of_abort,
+    refuse_nameless,
     refuse_source,
     refuse_speculation,
     task_context,
@@ -112,12 +113,7 @@ def _check_own(options: Mapping[str, str]) -> None:
             remedy=f"Remove them. {_UNWRITTEN}",
         )
     if not given.get("eos.id", "").strip():
-        raise ConfigurationError(
-            "Option eos.id is missing: the checkpoint location does not reach foreachBatch, and "
-            "without a name a restart could not be distinguished from another query.",
-            remedy="Set it to a name that stays the same across restarts and is unique on the "
-            f"cluster. {_UNWRITTEN}",
-        )
+        raise refuse_nameless()
 
 
 def _classic_session(frame: DataFrame) -> SparkSession:

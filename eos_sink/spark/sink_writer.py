@@ -103,6 +103,16 @@ def refuse_source() -> ConfigurationError:
     )
 
 
+def refuse_nameless() -> ConfigurationError:
+    """Two queries that share an identity by accident would retire each other."""
+    return ConfigurationError(
+        "Option eos.id is missing: the checkpoint location does not reach foreachBatch, and "
+        "without a name a restart could not be distinguished from another query.",
+        remedy="Set it to a name that stays the same across restarts and is unique on the "
+        "cluster; each further write of the same batch needs one of its own. Nothing was written.",
+    )
+
+
 class SinkWriter:
     """The common part of all writers. Spark ships it to the tasks and to the commit process."""
 
@@ -218,6 +228,8 @@ class SingleWriter(SinkWriter):
                 "of foreachBatch, which has its number.",
                 remedy="Remove it. Nothing was written.",
             )
+        if self._options.origin.eos_id is None:
+            raise refuse_nameless()
         return BatchId.numbered_by(Numbering.FOREACH, query, int(number)), _run(context)
 
 

@@ -117,9 +117,9 @@ GUARDS = (
         "A batch that writeStream decided is not written again by foreachBatch, and the reverse.",
         swap(
             _RULES,
-            "check_unmoved",
-            "its.stream in batch.namesakes",
-            "its.stream == batch.stream",
+            "check_former",
+            "each.is_of_query(batch)",
+            "each.stream == batch.stream",
         ),
         f"{_BATCH}test_a_query_that_changes_to_or_from_foreach_batch_during_a_batch_is_refused[write_stream]",
         outside=_OUTSIDE,

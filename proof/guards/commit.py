@@ -283,13 +283,6 @@ GUARDS = (
         outside="the model has no batch writes",
     ),
     guard(
-        "a shared frame is noted as settled",
-        "If queries share an identity, the next batch may belong to another query.",
-        never("eos_sink/protocol/model.py", "needs_settled_note", "bool(self.other_streams)"),
-        f"{_WEEK}test_weekly_frames_of_two_queries_that_share_an_identity_need_no_operator",
-        outside="the model has one stream",
-    ),
-    guard(
         "EndTxn up to version 4",
         "From version 5 on, each EndTxn increases the epoch, by which the sink identifies its "
         "transactions.",

@@ -44,10 +44,10 @@ GUARDS = (
         outside="the model's log keeps everything",
     ),
     guard(
-        "a moved checkpoint is searched in the whole log",
-        "The search finds another identity's decision behind an open transaction too.",
+        "a claim is read to the end of the log",
+        "One behind an open transaction is found too.",
         swap(_READERS, "_read_all", "reader.read(deadline).end", "reader.read(deadline).stable"),
-        f"{_CONTRACT}TestLog::test_all_records_are_those_behind_an_open_transaction_too[4.3.0]",
+        f"{_CONTRACT}TestLog::test_a_claim_behind_an_open_transaction_is_waited_for[4.3.0]",
         outside="the model has one identity",
     ),
     guard(

@@ -120,30 +120,6 @@ class LogContract:
             found = reader.records(start, harness.deadline())
             assert [(position.offset, value) for position, value in found] == expected
 
-    def test_all_records_are_the_latest_of_each_key(self, harness: Harness) -> None:
-        append(harness, b"1")
-        append(harness, b"2")
-        append(harness, b"other", OTHER)
-        append(harness, b"aborted", commit=False)
-        records = harness.kafka().log_records(harness.deadline())
-        assert records == {KEY: b"2", OTHER: b"other"}
-
-    def test_all_records_are_those_behind_an_open_transaction_too(self, harness: Harness) -> None:
-        """It ends by its timeout; what stands behind it may be a decision of the same batch."""
-        kafka = harness.kafka()
-        dead = kafka.log_producer(f"{harness.names.driver}-dead", 3_000)
-        dead.init(harness.deadline())
-        dead.begin()
-        home = kafka.log_reader(NAMES, harness.deadline()).home
-        dead.produce(home.topic, b"never", key=b"dead-0123456789", partition=home.partition)
-        dead.flush(harness.deadline())
-        append(harness, b"1")
-        page = harness.admin().read_log({}, harness.deadline(5))
-        assert page is not None
-        assert KEY not in {line.key for line in page.lines}
-        assert harness.kafka().log_records(harness.deadline(60)) == {KEY: b"1"}
-        dead.close()
-
     def test_claims_are_the_latest_records_of_a_subject_s_keys_in_its_partition(
         self, harness: Harness
     ) -> None:

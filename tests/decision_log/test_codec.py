@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import uuid
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,7 +19,6 @@ from eos_sink.protocol.model import (
     Decision,
     Inlined,
     LogRecord,
-    OtherStream,
     Override,
     Prepared,
     Route,
@@ -65,22 +63,17 @@ decisions = plain_decisions | st.builds(
 names = st.none() | st.text(st.characters(codec="utf-8"), min_size=1)
 origins = st.builds(Origin, names, names, names, st.booleans())
 runs = st.builds(Run, texts, numbers, numbers, origins, texts, texts, texts, texts)
-earlier = st.builds(
-    OtherStream,
-    st.builds(BatchId, st.text(st.characters(codec="utf-8")), numbers),
-    digests,
-    texts,
-    st.booleans(),
-) | st.builds(OtherStream, st.builds(BatchId, texts, numbers))
+retired = st.builds(BatchId, st.text(st.characters(codec="utf-8")), numbers)
 records = st.builds(
     LogRecord,
     numbers,
     st.none() | decisions,
     st.text(st.characters(codec="utf-8")),
-    st.lists(earlier, max_size=3).map(tuple),
+    st.lists(retired, max_size=3).map(tuple),
     st.none() | runs,
     given_up=numbers,
     producer=st.none() | producers,
+    dropped=st.none() | retired,
 )
 
 EXAMPLE = LogRecord(
@@ -111,29 +104,9 @@ def test_the_format_does_not_change_without_its_number() -> None:
     assert encode(EXAMPLE) == written
 
 
-@pytest.mark.parametrize("total", [None, RowDigest(1, 2, 3)])
-@pytest.mark.parametrize(
-    "known",
-    [{}, {"spark_run": "run"}, {"accepted": True}, {"dropped": True}],
-    ids=["nothing", "run", "accepted", "dropped"],
-)
-def test_all_that_is_known_of_an_earlier_stream_is_kept(
-    total: RowDigest | None, known: dict[str, Any]
-) -> None:
-    record = replace(EXAMPLE, other_streams=(OtherStream(BatchId("a", 7), total, **known),))
-    assert decode(encode(record), "here") == record
-
-
 def test_a_thousand_streams_fit_into_a_record_that_has_room_for_the_decision() -> None:
-    every = tuple(
-        OtherStream(
-            BatchId(f"foreach:{uuid.uuid4()}", 10**6),
-            RowDigest(10**9, 10**12, 2**63),
-            f"{uuid.uuid4()}",
-        )
-        for _ in range(MAX_STREAMS)
-    )
-    assert len(encode(replace(EXAMPLE, other_streams=every))) < 262_144
+    every = tuple(BatchId(f"foreach:{uuid.uuid4()}", 10**6) for _ in range(MAX_STREAMS))
+    assert len(encode(replace(EXAMPLE, retired=every))) < 131_072
 
 
 def test_ten_thousand_transactions_fit_into_a_megabyte() -> None:
@@ -183,13 +156,12 @@ def broken(**changes: object) -> bytes:
         {"decision__prepared__0__6": 1},
         {"decision__prepared__0__8": -1},
         {"decision__topics": []},
-        {"earlier": [["s"]]},
-        {"earlier": [["s", 1]], "totals": []},
-        {"earlier": [["s", 1]], "totals": [[1, 2, 3, "run"]]},
-        {"earlier": [["s", 1]], "totals": [[1, 2, 3, "run", 1]]},
-        {"earlier": [["s", 1]], "totals": [[1, 2, "run", True]]},
-        {"earlier": [["s", -1]]},
-        {"earlier": 7},
+        {"retired": [["s"]]},
+        {"retired": [["s", -1]]},
+        {"retired": [[1, 1]]},
+        {"retired": 7},
+        {"dropped": ["s"]},
+        {"dropped": None},
         {"owner": 7},
         {"owner": {"host": "h", "pid": 1}},
         {"owner": {"host": "h", "pid": "1", "started": 1}},

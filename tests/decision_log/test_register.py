@@ -250,37 +250,16 @@ def test_a_plan_is_refused_by_a_log_that_has_lost_its_record(cluster: FakeCluste
     assert writer.register.read(writer.deadline).seq == 5
 
 
-def test_a_record_that_a_newer_version_wrote_for_another_query_is_not_passed_over(
-    cluster: FakeCluster,
-) -> None:
-    """It may decide the very batch that is asked about."""
-    writer = Writer(cluster)
-    append(writer, "other-0123456789", b'{"format": 99}')
-    with pytest.raises(OperatorNeededError):
-        writer.register.read_other_queries(writer.deadline)
-
-
-def test_tombstones_and_records_under_keys_of_no_query_are_passed_over(
-    cluster: FakeCluster,
-) -> None:
-    writer = Writer(cluster)
-    append(writer, "gone-0123456789", b"")
-    append(writer, "anything", b"else")
-    assert writer.register.read_other_queries(writer.deadline) == []
-
-
 JUNK = [b"junk", b"\xff", b"[" * 100_000, b"[]", b"1", b"{}"]
 FORMATS = [b'"x"', b"true", b"1", b"0"]
 
 
 @pytest.mark.parametrize("value", [*JUNK, *(b'{"format": %s}' % each for each in FORMATS)])
 def test_what_another_program_wrote_under_a_query_s_name_stops_that_query_alone(
-    cluster: FakeCluster, caplog: pytest.LogCaptureFixture, value: bytes
+    cluster: FakeCluster, value: bytes
 ) -> None:
     writer, victim = Writer(cluster), QueryNames("eos-sink-", "other-0123456789")
     append(writer, victim.log_key, value)
-    assert writer.register.read_other_queries(writer.deadline) == []
-    assert victim.log_key in caplog.text
     other = Writer(cluster, victim)
     with pytest.raises(OperatorNeededError):
         other.register.read(other.deadline)
@@ -443,20 +422,6 @@ def test_a_record_whose_offset_the_client_does_not_tell_is_written_again(
 def keys(cluster: FakeCluster) -> list[str]:
     entries = cluster.read_committed("__eos_sink_log")
     return [(entry.key or b"").decode() for entry in entries]
-
-
-def test_other_queries_are_read_by_their_names_and_claims_are_skipped(
-    cluster: FakeCluster,
-) -> None:
-    mine, theirs = Writer(cluster), Writer(cluster, QueryNames("team-", NAMES.query))
-    mine.write(mine.join(), 0, batch=5)
-    theirs.write(theirs.join(), 0)
-    register = Writer(cluster, QueryNames("p-", "r-0123456789")).register
-    found = register.read_other_queries(mine.deadline)
-    assert [(names, record.decision) for names, record in found] == [
-        (NAMES, decision(5)),
-        (theirs.names, decision(0)),
-    ]
 
 
 def test_a_query_of_another_prefix_is_another_query(cluster: FakeCluster) -> None:

@@ -327,13 +327,6 @@ class FakeKafka:
     def log_reader(self, names: QueryNames, deadline: Deadline) -> FakeLogReader:
         return FakeLogReader(self.cluster, self.process, self.log_topic, names)
 
-    @port("log_records")
-    def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:
-        logs = self.cluster.topics[self.log_topic].partitions
-        _await_stable(self.cluster, [(log, log.end) for log in logs], deadline)
-        found = self.cluster.topics[self.log_topic].committed()
-        return {(each.key or b"").decode(): each.value or b"" for each in found}
-
     def claim_home(self, subject: str) -> Position:
         return Position(self.log_topic, 0, 0)
 

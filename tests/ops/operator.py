@@ -40,13 +40,12 @@ class Operator:
         self,
         choice: Choice,
         *partitions: int,
-        stream: str | None = None,
         seen: QueryEvidence | None = None,
     ) -> Entry:
         evidence = seen or self.looks()
-        decision, earlier = apply_choice(evidence, choice, partitions, stream)
+        decision = apply_choice(evidence, choice, partitions)
         kafka, names = self._admin.kafka, self._world.options.names
-        return write_choice(kafka, names, evidence, decision, Deadline(30), earlier)
+        return write_choice(kafka, names, evidence, decision, Deadline(30))
 
 
 def bring_into_doubt(world: World, *, committed: bool = True) -> None:

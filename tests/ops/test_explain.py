@@ -22,7 +22,6 @@ from eos_sink.protocol.model import (
     BatchId,
     Decision,
     LogRecord,
-    OtherStream,
     Override,
     Prepared,
     RowDigest,
@@ -53,7 +52,8 @@ def decision(
 
 def history(
     *decided: tuple[int, Decision | None],
-    other_streams: tuple[OtherStream, ...] = (),
+    retired: tuple[BatchId, ...] = (),
+    dropped: BatchId | None = None,
     written: WrittenNumbers = WrittenNumbers(),  # noqa: B008 - frozen
 ) -> History:
     """Of records with these seqs."""
@@ -62,7 +62,7 @@ def history(
         tuple(
             Written(
                 NAMES.query,
-                LogRecord(seq, each, f"w{seq}", other_streams, written=written),
+                LogRecord(seq, each, f"w{seq}", retired, dropped=dropped, written=written),
                 Position("log", 0, seq),
                 seq * 1000,
             )
@@ -74,8 +74,8 @@ def history(
 WHOLE = history((1, None), (2, decision(0)), (3, decision(1)), (4, decision(3)), (5, decision(3)))
 DROPPED = history((1, None), (2, decision(1)), (3, None), (4, decision(3)))
 COMPACTED = history((40, decision(7)))
-FORGOTTEN = OtherStream(BatchId("s", 7), dropped=True)
-TWO_STREAMS = history((9, decision(2, "new")), other_streams=(OtherStream(BatchId("old", 40)),))
+FORGOTTEN = BatchId("s", 7)
+TWO_STREAMS = history((9, decision(2, "new")), retired=(BatchId("old", 40),))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ TWO_STREAMS = history((9, decision(2, "new")), other_streams=(OtherStream(BatchI
         (history((1, None), (2, decision(1)), (4, decision(3))), 2, None, Known.GONE, None),
         (DROPPED, 2, None, Known.GONE, None),
         (DROPPED, 1, None, Known.DROPPED, 2),
-        (history((3, None), other_streams=(FORGOTTEN,)), 7, None, Known.DROPPED, None),
+        (history((3, None), dropped=FORGOTTEN), 7, None, Known.DROPPED, None),
     ],
 )
 def test_what_the_log_says_of_a_batch(
@@ -209,12 +209,6 @@ def test_what_an_operator_has_dropped_is_not_said_to_be_written_again() -> None:
     case = find_batch(log, 7)
     assert (case.known, case.dropped, case.replaced) == (Known.LATEST, True, ())
     assert not find_batch(log, 8).dropped
-
-
-def test_what_an_operator_has_accepted_is_not_said_to_be_visible() -> None:
-    kept = OtherStream(BatchId("old", 40), accepted=True)
-    case = find_batch(history((9, decision(2, "new")), other_streams=(kept,)), 40, "old")
-    assert (case.known, case.accepted) == (Known.GONE, True)
 
 
 def test_undecided_tasks_are_those_of_the_next_slot() -> None:

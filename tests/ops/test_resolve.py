@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from eos_sink.cli.resolve_command import make_report
-from eos_sink.errors import OperatorNeededError, SupersededError
+from eos_sink.errors import ConfigurationError, OperatorNeededError, SupersededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.resolve import (
@@ -186,18 +186,18 @@ def test_a_dropped_decision_lets_an_old_checkpoint_write(world: World, ops: Oper
     assert world.visible() == [b"0", b"1", b"1", b"2", b"2", b"3"]
 
 
-def test_a_dropped_decision_lets_the_other_stream_write_and_protects_from_the_first(
+def test_a_stream_that_was_followed_is_refused_also_after_the_decision_was_dropped(
     world: World, ops: Operator
 ) -> None:
     Driver(world, stream="one").run(0, [b"one"])
     Driver(world, stream="two").run(0, [b"two"])
     ops.chooses(Choice.FORGET)
-    Driver(world, stream="one").run(0, [b"one"])
-    Driver(world, stream="one").run(1, [b"and on"])
-    with pytest.raises(OperatorNeededError) as stop:
+    with pytest.raises(ConfigurationError):
+        Driver(world, stream="one").run(0, [b"one"])
+    Driver(world, stream="three").run(0, [b"three"])
+    with pytest.raises(ConfigurationError):
         Driver(world, stream="two").run(0, [b"two"])
-    assert "--forget --stream two" in stop.value.remedy
-    assert world.visible() == [b"and on", b"one", b"two"]
+    assert world.visible() == [b"one", b"three", b"two"]
 
 
 def test_a_dropped_batch_is_written_when_its_stream_comes_next(world: World, ops: Operator) -> None:
@@ -205,57 +205,6 @@ def test_a_dropped_batch_is_written_when_its_stream_comes_next(world: World, ops
     ops.chooses(Choice.FORGET)
     Driver(world, stream="one").run(0, [b"a"])
     assert world.visible() == [b"a", b"a"]
-
-
-@pytest.mark.parametrize("choice", [Choice.FORGET, Choice.ACCEPT])
-def test_an_operator_chooses_about_a_stream_that_another_one_has_followed(
-    world: World, ops: Operator, choice: Choice
-) -> None:
-    Driver(world, stream="one").run(0, [b"one"])
-    Driver(world, stream="two").run(0, [b"two"])
-    with pytest.raises(OperatorNeededError) as stop:
-        Driver(world, stream="one").run(0, [b"other"])
-    assert f"--{choice.value} --stream one" in stop.value.remedy
-    ops.chooses(choice, stream="one")
-    Driver(world, stream="one").run(0, [b"other"])
-    Driver(world, stream="two").run(0, [b"two"])
-    again = [b"other"] if choice is Choice.FORGET else []
-    assert world.visible() == sorted([b"one", b"two", *again])
-
-
-def test_a_batch_whose_rows_are_not_known_may_be_accepted(world: World, ops: Operator) -> None:
-    Driver(world, stream="two").run(0, [b"two"])
-    ops.chooses(Choice.FORGET)
-    Driver(world, stream="one").run(0, [b"one"])
-    with pytest.raises(OperatorNeededError) as stop:
-        Driver(world, stream="two").run(0, [b"two"])
-    assert "--accept --stream two" in stop.value.remedy
-    ops.chooses(Choice.ACCEPT, stream="two")
-    Driver(world, stream="two").run(0, [b"two"])
-    assert world.visible() == [b"one", b"two"]
-
-
-def test_a_choice_about_a_stream_may_name_the_latest_one(world: World, ops: Operator) -> None:
-    Driver(world, stream="one").run(0, [b"a"])
-    ops.chooses(Choice.FORGET, stream="one")
-    Driver(world, stream="one").run(0, [b"a"])
-    assert world.visible() == [b"a", b"a"]
-
-
-@pytest.mark.parametrize(
-    ("stream", "choice"), [("three", Choice.FORGET), ("one", Choice.VISIBLE), ("one", Choice.LOST)]
-)
-def test_a_choice_about_a_stream_is_refused_where_it_says_nothing(
-    world: World, ops: Operator, stream: str, choice: Choice
-) -> None:
-    Driver(world, stream="one").run(0, [b"one"])
-    Driver(world, stream="two").run(0, [b"two"])
-    before = log(world)
-    with pytest.raises(RefusedChoice):
-        ops.chooses(choice, stream=stream)
-    with pytest.raises(RefusedChoice):
-        ops.chooses(Choice.FORGET, 0, stream="one")
-    assert log(world) == before
 
 
 @pytest.mark.parametrize("choice", [Choice.ACCEPT, Choice.FORGET])
@@ -359,7 +308,7 @@ def test_rows_in_the_decision_s_transaction_need_no_ruling(choice: Choice) -> No
     for partitions in ((1,), (0, 1)):
         with pytest.raises(RefusedChoice, match="partition 1"):
             apply_choice(seen, choice, partitions)
-    decision, _ = apply_choice(seen, choice)
+    decision = apply_choice(seen, choice)
     assert decision is not None
     assert decision.override.visible | decision.override.lost == {0}
     assert [each.partition for each in decision.inlined] == [1]

@@ -24,10 +24,8 @@ _KINDS = (
     (Numbering.VERSION, Numbering.VERSION),
     (Numbering.STREAM,),
     (Numbering.STREAM,),
-    (Numbering.STREAM, Numbering.STREAM),
     (Numbering.FOREACH,),
-    (Numbering.FOREACH, Numbering.FOREACH),
-    (Numbering.FOREACH, Numbering.ONCE),
+    (Numbering.FOREACH,),
 )
 # Nothing of a user hangs, and its session lives.
 _LEFT_OUT = (Fault.KILL_RUN, Fault.LEAVE_CALL, Fault.LEAVE_RUN, *OF_SOURCE, *OF_START)

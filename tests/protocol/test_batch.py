@@ -109,14 +109,13 @@ def test_of_two_writes_of_one_session_at_the_same_time_the_older_one_is_refused(
     batch: BatchId, world: World, job: Job
 ) -> None:
     """Spark keeps the planner process of the older one, which has written nothing so far."""
-    job.run(once("before"), [b"before"])
     older, newer = job.planner.plan(), job.planner.plan()
     with pytest.raises(SupersededError):
         job.write(older, once("older"), [b"older"], spark_run="r1")
     reports = job.write(newer, batch, [b"new"], [b"er"], spark_run="r2")
     Committer(FakeKafka(world.cluster), world.options).abort([], older.token)
     job.committer.commit(reports)
-    assert world.visible() == [b"before", b"er", b"new"]
+    assert world.visible() == [b"er", b"new"]
     assert open_ids(world) == []
 
 
@@ -185,13 +184,6 @@ def test_a_session_that_has_not_yet_heard_of_another_ones_write_joins_again(
     monkeypatch.setattr(job.planner._session._member, "state", lambda: MemberState.CURRENT)
     job.run(once("3"), [b"c"])
     assert world.visible() == [b"a", b"b", b"c"]
-
-
-def test_batch_writes_are_not_kept_among_the_earlier_streams(world: World, job: Job) -> None:
-    job.run(FRAMES(0), [b"a"], spark_run="1")
-    for number in range(20):
-        job.run(once(str(number)), [b"%d" % number])
-    assert [each.batch for each in log(world)[-1].other_streams] == [FRAMES(0)]
 
 
 # --- foreachBatch
@@ -285,7 +277,6 @@ def test_a_query_that_changes_to_or_from_foreach_batch_during_a_batch_is_refused
             job.run(FRAMES(5), [b"a"], spark_run="2")
         assert stop.value.data["query"] == streams.options.names.query
     else:
-        job.run(once("1"), [b"0"])
         job.run(FRAMES(5), [b"a"], spark_run="1")
         with pytest.raises(OperatorNeededError) as stop:
             Driver(streams, "query-1").run(5, [b"a"])
@@ -296,10 +287,9 @@ def test_a_query_that_changes_to_or_from_foreach_batch_during_a_batch_is_refused
 def test_a_query_that_changes_to_foreach_batch_between_two_batches_goes_on(
     world: World, job: Job
 ) -> None:
-    job.run(once("1"), [b"0"])
     Driver(World([], cluster=world.cluster), "query-1").run(5, [b"a"])
     job.run(FRAMES(6), [b"b"], spark_run="1")
-    assert world.visible() == [b"0", b"a", b"b"]
+    assert world.visible() == [b"a", b"b"]
 
 
 def test_an_old_copy_of_the_checkpoint_is_refused_also_inside_foreach_batch(
@@ -313,56 +303,19 @@ def test_an_old_copy_of_the_checkpoint_is_refused_also_inside_foreach_batch(
     assert stop.value.data == {"batch": 1, "partitions": [0], "rows": 1, "decided": 2}
 
 
-def test_an_older_batch_than_a_frame_had_before_another_query_wrote_is_refused(
+def test_of_two_queries_with_one_identity_the_first_is_refused_by_name(
     world: World, job: Job
 ) -> None:
-    job.run(FRAMES(0), [b"a"], spark_run="1")
-    job.run(FRAMES(1), [b"b"], spark_run="1")
-    job.run(OTHERS(0), [b"c"], spark_run="9")
-    with pytest.raises(OperatorNeededError):
-        Job(world).run(FRAMES(0), [b"a"], spark_run="2")
-    assert world.visible() == [b"a", b"b", b"c"]
-
-
-def test_a_second_frame_is_refused_also_after_another_query_has_written(
-    world: World, job: Job
-) -> None:
-    """In the run that wrote the first, and in one that found it written."""
+    """In the run that wrote, and in a later one; nothing of it is written."""
     job.run(FRAMES(0), [b"a"], spark_run="1")
     job.run(OTHERS(0), [b"b"], spark_run="9")
-    with pytest.raises(ConfigurationError):
-        job.run(FRAMES(0), [b"a"], spark_run="1")
-    again = Job(world)
-    again.run(FRAMES(0), [b"a"], spark_run="2")
-    with pytest.raises(ConfigurationError):
-        again.run(FRAMES(0), [b"a"], spark_run="2")
-    assert world.visible() == [b"a", b"b"]
-
-
-def test_a_frame_without_rows_changes_nothing_after_another_query_has_written(
-    world: World, job: Job
-) -> None:
-    job.run(FRAMES(0), [b"a"], spark_run="1")
-    job.run(OTHERS(0), [b"b"], spark_run="9")
-    job.planner.plan()
-    before = log(world)
-    job.run(FRAMES(0), [], spark_run="2")
-    assert log(world)[-1].decision == before[-1].decision
-    assert log(world)[-1].other_streams == before[-1].other_streams
-
-
-def test_a_replay_under_a_shared_identity_whose_driver_dies_before_it_aborts_frees_readers(
-    world: World, job: Job
-) -> None:
-    job.run(FRAMES(0), [b"a"], spark_run="1")
-    job.run(OTHERS(0), [b"b"], spark_run="9")
-    Job(world).dies_after_the_decision(FRAMES(0), [b"a"], spark_run="2")
-    assert len(open_ids(world)) == 1
-    Job(world).run(FRAMES(0), [b"a"], spark_run="3")
-    Job(world).run(OTHERS(0), [b"b"], spark_run="10")
+    for again, spark_run in ((job, "1"), (Job(world), "2")):
+        for batch in (FRAMES(0), FRAMES(1)):
+            with pytest.raises(ConfigurationError, match="stream query-2 has followed it"):
+                again.run(batch, [b"c"], spark_run=spark_run)
+    Job(world).run(OTHERS(1), [b"d"], spark_run="10")
+    assert world.visible() == [b"a", b"b", b"d"]
     assert open_ids(world) == []
-    assert world.visible() == [b"a", b"b"]
-    assert world.judge.violations == []
 
 
 def test_lost_rows_of_a_frame_stop_every_query_of_its_identity(world: World, job: Job) -> None:
@@ -373,14 +326,13 @@ def test_lost_rows_of_a_frame_stop_every_query_of_its_identity(world: World, job
         Job(world).run(OTHERS(0), [b"c"], spark_run="9")
     Job(world).run(FRAMES(0), [b"a"], [b"b"], spark_run="2")
     Job(world).run(OTHERS(0), [b"c"], spark_run="9")
-    Job(world).run(FRAMES(0), [b"a"], [b"b"], spark_run="3")
     assert world.visible() == [b"a", b"b", b"c"]
 
 
 def test_one_query_too_many_under_an_identity_is_refused_before_anything_is_decided(
     world: World, job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eos_sink.protocol.rules.MAX_STREAMS", 2)
+    monkeypatch.setattr("eos_sink.protocol.rules.MAX_STREAMS", 1)
     job.run(FRAMES(0), [b"a"], spark_run="1")
     job.run(OTHERS(0), [b"b"], spark_run="9")
     plan = job.planner.plan()
@@ -412,20 +364,3 @@ def test_the_run_is_kept_when_a_record_is_written_again(world: World, job: Job) 
     latest = DecisionRegister(FakeKafka(world.cluster), world.options.names).read(Deadline(1))
     assert latest.decision is not None
     assert (latest.decision.batch, latest.decision.spark_run) == (FRAMES(0), "1")
-
-
-@pytest.mark.parametrize("others", [1, 17])
-def test_the_first_of_many_jobs_under_one_identity_is_replayed_without_an_operator(
-    world: World, others: int
-) -> None:
-    """Frames to one topic share an identity; the first job's last commit entry is missing."""
-    Job(world).run(FRAMES(0), [b"a"], spark_run="1")
-    for number in range(others):
-        name = f"job-{number}"
-        batch = BatchId.numbered_by(Numbering.FOREACH, name, 0)
-        Job(world).run(batch, [name.encode()], spark_run=name)
-    Job(world).run(FRAMES(0), [b"a"], spark_run="2")
-    Job(world).run(FRAMES(1), [b"b"], spark_run="2")
-    assert world.visible().count(b"a") == 1
-    assert world.visible().count(b"b") == 1
-    assert open_ids(world) == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -21,11 +20,6 @@ def with_other_rows(world: World) -> None:
     Driver(world).run(0, [b"b"])
 
 
-def with_another_stream_between(world: World) -> None:
-    Driver(world, "stream-2").run(0, [b"x"])
-    Driver(world).run(0, [b"b"])
-
-
 def from_an_old_checkpoint(world: World) -> None:
     Driver(world).run(1, [b"b"])
     Driver(world).run(0, [b"a"])
@@ -37,20 +31,12 @@ def in_doubt(world: World) -> None:
     Driver(world).run(1, [b"b"])
 
 
-def from_another_place(world: World) -> None:
-    names = replace(world.options.names, query="moved-0123456789")
-    moved = replace(world.options, names=names)
-    Driver(World([], cluster=world.cluster, options=moved)).run(0, [b"a"])
-
-
 @pytest.mark.parametrize(
     "goes_on",
     [
         with_other_rows,
-        with_another_stream_between,
         from_an_old_checkpoint,
         in_doubt,
-        from_another_place,
     ],
 )
 def test_an_error_prints_a_command_for_its_own_log_and_prefix(

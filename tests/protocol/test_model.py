@@ -15,7 +15,6 @@ from eos_sink.protocol.model import (
     Decision,
     LogRecord,
     Numbering,
-    OtherStream,
     Override,
     Prepared,
     RowDigest,
@@ -73,22 +72,18 @@ def decided(stream: str, batch: int) -> Decision:
     return Decision(BatchId(stream, batch), 0, 1, RowDigest(), ())
 
 
-def test_a_record_remembers_the_last_batch_of_each_stream_before() -> None:
+def test_a_record_retires_a_stream_that_another_one_follows() -> None:
     record = LogRecord(0, None, "")
-    for stream, batch in [("a", 0), ("a", 1), ("b", 0), ("a", 2), ("c", 0)]:
+    for stream, batch in [("a", 0), ("a", 1), ("b", 0), ("b", 1), ("c", 0)]:
         record = record.next(decided(stream, batch), "w")
-    assert record.other_streams == (
-        OtherStream.of(decided("b", 0)),
-        OtherStream.of(decided("a", 2)),
-    )
+    assert record.retired == (BatchId("a", 1), BatchId("b", 1))
+    assert record.decided == (*record.retired, BatchId("c", 0))
     assert record.seq == 5
 
 
 def test_a_fence_forgets_no_stream() -> None:
-    record = LogRecord(1, decided("b", 0), "w", (OtherStream(BatchId("a", 7)),))
-    assert record.next(record.decision, "v") == LogRecord(
-        2, record.decision, "v", record.other_streams
-    )
+    record = LogRecord(1, decided("b", 0), "w", (BatchId("a", 7),))
+    assert record.next(record.decision, "v") == LogRecord(2, record.decision, "v", record.retired)
 
 
 def test_a_record_counts_the_plans_that_were_given_up_since_the_decision() -> None:
@@ -110,15 +105,21 @@ def test_a_record_forgets_no_stream() -> None:
     record = LogRecord(0, None, "")
     for number in range(100):
         record = record.next(decided(f"stream-{number}", 0), "w")
-    assert [each.batch.stream for each in record.other_streams] == [
-        f"stream-{n}" for n in range(99)
-    ]
+    assert [each.stream for each in record.retired] == [f"stream-{n}" for n in range(99)]
 
 
-def test_the_rows_of_a_dropped_decision_are_forgotten_and_no_others() -> None:
-    record = LogRecord(1, decided("b", 0), "w", (OtherStream(BatchId("a", 7), RowDigest(1)),))
-    earlier = (*record.other_streams, OtherStream(BatchId("b", 0), dropped=True))
-    assert record.next(None, "v") == LogRecord(2, None, "v", earlier)
+def test_a_stream_whose_decision_was_dropped_is_retired_by_another_one_only() -> None:
+    record = LogRecord(1, decided("b", 3), "w", (BatchId("a", 7),)).next(None, "v")
+    assert record == LogRecord(2, None, "v", (BatchId("a", 7),), dropped=BatchId("b", 3))
+    again = record.next(None, "v").next(decided("b", 2), "u")
+    assert (again.retired, again.dropped) == ((BatchId("a", 7),), None)
+    other = record.next(decided("c", 0), "u")
+    assert other.retired == (BatchId("a", 7), BatchId("b", 3))
+
+
+def test_batch_writes_retire_nothing() -> None:
+    record = LogRecord(1, decided("once:1", 1), "w")
+    assert record.next(decided("once:2", 2), "v").retired == ()
 
 
 @given(st.sampled_from(list(Numbering)), st.uuids().map(str), st.integers(0, 2**63 - 1))

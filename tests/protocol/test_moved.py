@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from eos_sink.decision_log import DecisionRegister
-from eos_sink.errors import OperatorNeededError
+from eos_sink.errors import ConfigurationError, OperatorNeededError, SupersededError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.protocol.rules import check_unmoved
 from tests.fakes.kafka import FakeKafka
+from tests.fakes.process import At, Moment
 from tests.protocol.driver import FRAMES, Driver, Job
-from tests.protocol.world import TOPIC, World, latest, log
+from tests.protocol.world import World, open_ids
 
 
 def moved(world: World) -> World:
@@ -29,7 +29,7 @@ def test_a_batch_that_was_decided_at_the_old_place_is_not_written_at_the_new_one
         Driver(moved(world)).run(0, [b"a"])
     assert world.visible() == [b"a"]
     assert stop.value.data["query"] == world.options.names.query
-    assert f"eos-sink resolve {world.options.names.query} " in stop.value.remedy
+    assert stop.value.remedy.startswith("Start the query once as it was then")
 
 
 def test_a_checkpoint_that_is_further_back_is_noticed_too(world: World) -> None:
@@ -44,9 +44,11 @@ def test_a_checkpoint_that_is_further_back_is_noticed_too(world: World) -> None:
 def test_a_stream_that_ran_before_another_at_the_old_place_is_noticed_too(world: World) -> None:
     Driver(world).run(0, [b"a"])
     Driver(world, "stream-2").run(0, [b"b"])
-    with pytest.raises(OperatorNeededError):
+    with pytest.raises(OperatorNeededError, match="under another identity") as stop:
         Driver(moved(world)).run(0, [b"a"])
-    assert world.visible() == [b"a", b"b"]
+    assert "begins behind batch 0" in stop.value.remedy
+    Driver(moved(world)).run(1, [b"c"])
+    assert world.visible() == [b"a", b"b", b"c"]
 
 
 def test_an_operator_may_drop_the_old_places_decision(world: World) -> None:
@@ -64,6 +66,47 @@ def test_a_checkpoint_whose_batches_are_all_noted_as_done_may_be_moved(world: Wo
     new.run(1, [b"b"])
     new.run(2, [b"c"])
     assert world.visible() == [b"a", b"b", b"c"]
+
+
+def test_a_query_that_changes_back_is_refused_by_its_former_identity(world: World) -> None:
+    """Whether it has finished its batch under the new one or not; and goes on there."""
+    old, there = Driver(world), moved(world)
+    old.run(0, [b"a"])
+    Driver(there).dies_after_the_decision(1, [b"b"])
+    for back in (old, Driver(world)):
+        for batch in (1, 2):
+            with pytest.raises(ConfigurationError, match="gone on under another identity"):
+                back.run(batch, [b"b"])
+    Driver(there).run(1, [b"b"])
+    Driver(there).run(2, [b"c"])
+    assert world.visible() == [b"a", b"b", b"c"]
+    assert open_ids(world) == []
+
+
+def test_a_run_that_is_left_under_the_former_identity_decides_nothing_more(world: World) -> None:
+    left = Driver(world)
+    left.run(0, [b"a"])
+    plan = left.planner.plan()
+    reports = left.write(plan, 1, [b"b"])
+    Driver(moved(world)).run(1, [b"b"])
+    with pytest.raises(SupersededError):
+        left.committer.commit(reports)
+    assert world.visible() == [b"a", b"b"]
+    assert open_ids(world) == []
+
+
+def test_a_batch_that_the_former_identity_decides_meanwhile_is_noticed(world: World) -> None:
+    left = Driver(world)
+    left.run(0, [b"a"])
+    reports = left.write(left.planner.plan(), 1, [b"b"])
+    new = Driver(moved(world))
+    plan = new.planner.plan()
+    again = new.write(plan, 1, [b"b"])
+    At(new.commits.process, "member.join", Moment.BEFORE, lambda: left.committer.commit(reports))
+    with pytest.raises(OperatorNeededError, match="under another identity"):
+        new.committer.commit(again)
+    new.committer.abort(again, plan.token)
+    assert world.visible() == [b"a", b"b"]
 
 
 def test_a_copy_that_writes_to_another_topic_is_another_query(world: World) -> None:
@@ -93,15 +136,3 @@ def test_a_run_may_write_frames_of_one_batch_under_several_identities(
     Job(world).run(FRAMES(5), [b"a"], spark_run="one")
     Job(moved(world)).run(FRAMES(5), [rows], spark_run=spark_run)
     assert world.visible() == sorted([b"a", rows])
-
-
-def test_all_topics_of_the_rows_are_compared_not_only_those_of_witnesses(world: World) -> None:
-    """Which topic the witness of a task is in is chance."""
-    Driver(world).run(0, [b"a"])
-    known = [(world.options.names, log(world)[-1])]
-    again = replace(latest(world), prepared=())
-    assert again.topics == []
-    names = moved(world).options.names
-    check_unmoved(names, "log", again, {"other"}, known)
-    with pytest.raises(OperatorNeededError):
-        check_unmoved(names, "log", again, {"other", TOPIC}, known)

@@ -15,7 +15,7 @@ from eos_sink.protocol.outcome import Outcome
 from eos_sink.protocol.values import ProduceFailed
 from tests.fakes.process import At, Moment
 from tests.ops.operator import Eye, Operator
-from tests.protocol.driver import FRAMES, LOADS, OTHERS, Driver, Job, decide_and_die, once
+from tests.protocol.driver import FRAMES, LOADS, Driver, Job, decide_and_die, once
 from tests.protocol.world import (
     World,
     batch_options,
@@ -54,18 +54,6 @@ def test_a_write_that_its_abort_has_finished_is_not_in_doubt_a_week_later(
     world.a_week_passes()
     Job(world).run(made(2), [b"b"])
     assert world.visible() == [b"a", b"b"]
-
-
-def test_weekly_frames_of_two_queries_that_share_an_identity_need_no_operator() -> None:
-    """Neither query's next batch proves that the other's was committed."""
-    world = World([], options=batch_options())
-    Job(world).run(FRAMES(0), [b"a0"], spark_run="a")
-    Job(world).run(OTHERS(0), [b"b0"], spark_run="b")
-    for week in range(1, 3):
-        world.a_week_passes()
-        Job(world).run(FRAMES(week), [b"a%d" % week], spark_run=f"a{week}")
-        Job(world).run(OTHERS(week), [b"b%d" % week], spark_run=f"b{week}")
-        assert world.visible() == [b"%s%d" % (q, n) for q in (b"a", b"b") for n in range(week + 1)]
 
 
 def test_frames_of_one_query_pay_for_no_second_record() -> None:

@@ -15,13 +15,12 @@ from eos_sink.errors import (
 from eos_sink.identity import QueryNames
 from eos_sink.kafka import error_codes
 from eos_sink.kafka.error_codes import Answer, classify_control_answer
-from eos_sink.protocol import operator_errors
 from eos_sink.protocol.model import (
     BatchId,
     Decision,
     Inlined,
     LogRecord,
-    OtherStream,
+    Numbering,
     Override,
     Plan,
     PlanToken,
@@ -39,7 +38,6 @@ from eos_sink.protocol.rules import (
     check_streams,
     check_unrecorded,
     check_vote,
-    is_already_visible,
     longest_session_ms,
     undecided,
 )
@@ -164,63 +162,46 @@ def test_a_batch_older_than_the_decision_stops(number: int) -> None:
     assert stop.value.data["decided"] == 5
 
 
-ROWS = RowDigest(2, 20, 7)
-FIRST = OtherStream(BatchId("first", 3), ROWS, "run-1")
-
-
-def known_visible(
-    number: int, total: RowDigest = ROWS, spark_run: str = "", known: OtherStream = FIRST
-) -> bool:
-    record = LogRecord(9, DECISION, "w", (OtherStream(BatchId("other", 9), RowDigest(1)), known))
-    decision = replace(DECISION, batch=BatchId("first", number), total=total, spark_run=spark_run)
-    return is_already_visible(NAMES, "log", record, decision)
-
-
-def test_the_last_batch_of_an_earlier_stream_is_visible_and_a_later_one_new() -> None:
-    assert known_visible(3)
-    assert known_visible(3, spark_run="run-2")
-    assert not known_visible(4)
-    assert not is_already_visible(NAMES, "log", LogRecord(9, DECISION, "w", (FIRST,)), DECISION)
-
-
-@pytest.mark.parametrize("number", [0, 2])
-def test_an_older_batch_of_an_earlier_stream_stops(number: int) -> None:
-    with pytest.raises(OperatorNeededError) as stop:
-        known_visible(number)
-    assert stop.value.data["stream"] == "first"
-    assert f"{operator_errors.FORGET} {operator_errors.STREAM} first" in stop.value.remedy
-
-
-@pytest.mark.parametrize(
-    ("total", "known"),
-    [
-        (RowDigest(3, 20, 7), FIRST),
-        (RowDigest(2, 21, 7), FIRST),
-        (RowDigest(2, 20, 8), FIRST),
-        (RowDigest(2, 20, 7), OtherStream(FIRST.batch)),
-    ],
-    ids=["rows", "bytes", "fingerprint", "unknown"],
-)
-def test_a_batch_of_an_earlier_stream_with_other_rows_stops(
-    total: RowDigest, known: OtherStream
+@pytest.mark.parametrize("number", [0, 3, 4])
+@pytest.mark.parametrize("decision", [DECISION, None])
+def test_each_batch_of_a_stream_that_another_one_has_followed_is_refused_by_name(
+    decision: Decision | None, number: int
 ) -> None:
-    with pytest.raises(OperatorNeededError):
-        known_visible(3, total, known=known)
-    assert known_visible(3, total, known=replace(known, accepted=True))
+    retired = replace(plan(decision), retired=(BatchId("first", 3), BatchId("second", 9)))
+    with pytest.raises(ConfigurationError) as stop:
+        assign(retired, BatchId("first", number), 0)
+    assert stop.value.data["follower"] == (decision and "stream")
+    follower = "stream stream" if decision else "another stream"
+    assert f"the checkpoint of {follower}" in stop.value.remedy
+    assert assign(retired, BatchId("stream", 6), 0).role is Role.WRITE
+    assert assign(retired, BatchId("new", 0), 0).role is Role.WRITE
 
 
-def test_a_second_frame_is_no_replay_after_another_stream_has_written() -> None:
-    with pytest.raises(ConfigurationError):
-        known_visible(3, spark_run="run-1")
+def test_a_stream_that_has_gone_on_under_another_identity_is_refused_by_name() -> None:
+    retired = replace(plan(), retired=(DECISION.batch,))
+    for number in (5, 6):
+        with pytest.raises(ConfigurationError, match="gone on under another identity"):
+            assign(retired, BatchId("stream", number), 0)
+
+
+@pytest.mark.parametrize("numbering", [Numbering.VERSION, Numbering.ONCE])
+@pytest.mark.parametrize("query", [Numbering.STREAM, Numbering.FOREACH])
+def test_a_query_and_single_writes_do_not_share_an_identity(
+    numbering: Numbering, query: Numbering
+) -> None:
+    write, batch = (BatchId.numbered_by(each, "s", 5) for each in (numbering, query))
+    for decided, now in ((write, batch), (batch, write)):
+        with pytest.raises(ConfigurationError, match="the same eos"):
+            assign(plan(replace(DECISION, batch=decided)), now, 0)
 
 
 def test_one_stream_more_than_a_record_keeps_is_refused() -> None:
-    every = tuple(OtherStream(BatchId(f"s-{n}", 0), RowDigest()) for n in range(MAX_STREAMS - 1))
-    record = LogRecord(9, DECISION, "w", every)
-    check_streams(NAMES, record, replace(DECISION, batch=every[0].batch))
-    check_streams(NAMES, record, DECISION)
+    every = tuple(BatchId(f"s-{n}", 0) for n in range(MAX_STREAMS))
+    new, full = BatchId("new", 0), LogRecord(9, DECISION, "w", every)
+    check_streams(NAMES, full, BatchId("stream", 6))
+    check_streams(NAMES, LogRecord(9, DECISION, "w", every[1:]), new)
     with pytest.raises(ConfigurationError):
-        check_streams(NAMES, record, replace(DECISION, batch=BatchId("new", 0)))
+        check_streams(NAMES, full, new)
 
 
 @pytest.mark.parametrize("batch", [BatchId("stream", 6), BatchId("new", 0), BatchId("new", 5)])
@@ -233,7 +214,7 @@ def test_a_batch_after_lost_partitions_stops(batch: BatchId) -> None:
 DOUBTFUL = replace(plan(), doubtful=frozenset({2}))
 
 
-@pytest.mark.parametrize("batch", [BATCH, BatchId("new", 6), BatchId("once:x", 0)])
+@pytest.mark.parametrize("batch", [BATCH, BatchId("new", 6)])
 def test_a_doubt_stops_a_replay_and_what_does_not_prove_the_commit(batch: BatchId) -> None:
     with pytest.raises(OperatorNeededError) as error:
         assign(DOUBTFUL, batch, 0)

@@ -40,11 +40,9 @@ def runs(stream: str, *, first: int, end: int | None) -> Act:
 
 STREAMS = (
     runs("two", first=2, end=3),
-    runs("one", first=1, end=2),
-    runs("two", first=2, end=3),
-    runs("one", first=3, end=None),
+    runs("three", first=3, end=None),
 )
-"""Both replay their last batch after the other has written, and the first goes on."""
+"""Two new checkpoints, one after the other."""
 WEEKS: tuple[Act, ...] = (
     World.a_week_passes,
     runs("one", first=2, end=3),

@@ -231,9 +231,6 @@ class Query(User):
         self._carry_on()
 
     def _carry_on(self) -> None:
-        if len(self.scene.plot.kinds) > 1 and self.kind is Numbering.STREAM:
-            # A planner that Spark has kept from before another query's turn stops once.
-            self._session = Session(self.scene)
         number = self.done
         while self.done == number:
             if self.scene.begin():

@@ -110,7 +110,7 @@ def test_a_committed_write_is_visible(world: World, write: Callable[..., Report]
 def test_a_write_inside_foreach_batch_is_numbered_by_its_query(
     world: World, write: Callable[..., Report]
 ) -> None:
-    report = write(writer(), **FOREACH)
+    report = write(writer(**{"eos.id": "mine"}), **FOREACH)
     assert numbered(report) == (BatchId.numbered_by(Numbering.FOREACH, QUERY, 3), RUN)
 
 
@@ -128,7 +128,15 @@ def test_a_job_group_that_is_not_the_query_s_run_is_refused(
     given = {k: v for k, v in FOREACH.items() if k != "spark.jobGroup.id"}
     given |= {"spark.jobGroup.id": group} if group else {}
     with pytest.raises(ConfigurationError, match="setJobGroup"):
-        write(writer(), **given)
+        write(writer(**{"eos.id": "mine"}), **given)
+
+
+def test_a_write_inside_foreach_batch_is_asked_for_an_identity(
+    world: World, write: Callable[..., Report]
+) -> None:
+    with pytest.raises(ConfigurationError, match=r"Option eos\.id is missing"):
+        write(writer(), **FOREACH)
+    assert world.visible() == []
 
 
 @pytest.mark.parametrize("on", ["true", "True", " TRUE "])

@@ -89,11 +89,15 @@ def check_names(facts: Facts) -> Verdict:
 
 def _check_twins(records: Mapping[str, Written]) -> Problems:
     """Two queries that decided batches of one stream for the same topic."""
-    decided = [(n, d) for n, written in sorted(records.items()) if (d := written.record.decision)]
+    decided = [
+        (name, written.record.decision)
+        for name, written in sorted(records.items())
+        if written.record.decision and not written.record.is_left
+    ]
     for index, (name, ours) in enumerate(decided):
         for other, theirs in decided[index + 1 :]:
             topics = {*ours.topics} & {*theirs.topics}
-            if topics and theirs.batch.stream in ours.batch.namesakes:
+            if topics and theirs.batch.is_moved_from(ours.batch):
                 yield Finding.warning(
                     f"{name} and {other} have both written stream {ours.batch.stream} to "
                     f"{', '.join(sorted(topics))}",

@@ -1,0 +1,85 @@
+"""One stream, one identity: what a query does that writes under a new one.
+
+The claims of its stream name the identities that it had before. What is decided there is settled;
+then the stream is retired there, under the identity's own membership and its driver's id, so that
+no driver or task that is left of it can write.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import closing
+
+from eos_sink.decision_log import DecisionRegister
+from eos_sink.driver.abort import abort_all, check_latest, list_undecided, settle_without_id
+from eos_sink.driver.settle import settle
+from eos_sink.identity import QueryNames
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Kafka
+from eos_sink.protocol.model import Decision, LogRecord, PlanToken
+from eos_sink.protocol.rules import check_former
+
+_LOGGER = logging.getLogger("eos_sink.driver")
+_SESSION_MS = 30_000
+
+
+def leave_former_identities(
+    kafka: Kafka,
+    token: PlanToken,
+    decision: Decision,
+    others: Sequence[QueryNames],
+    deadline: Deadline,
+) -> None:
+    """Check that no other identity has decided the batch, and retire the stream there.
+
+    Args:
+        token: of the plan under the new identity.
+        decision: that is about to be written.
+        others: that have claimed its stream.
+
+    Raises:
+        OperatorNeededError: one has decided this batch, or a later one.
+        EosSinkError: one cannot be read, or be taken over.
+    """
+    records = {names: _read(kafka, names, deadline) for names in others}
+    # The one that the query has written last tells where it has to go on.
+    for names in sorted(others, key=lambda each: records[each].is_left):
+        if check_former(token.names, decision, names, records[names]):
+            _retire(kafka, names, token, decision, deadline)
+
+
+def _read(kafka: Kafka, names: QueryNames, deadline: Deadline) -> LogRecord:
+    with closing(DecisionRegister(kafka, names)) as register:
+        return register.read(deadline).record
+
+
+def _retire(
+    kafka: Kafka, former: QueryNames, token: PlanToken, decision: Decision, deadline: Deadline
+) -> None:
+    """The order is that of a recovery: join, open, settle, list, fence, abort."""
+    with (
+        closing(DecisionRegister(kafka, former)) as register,
+        closing(kafka.member(former.group, former.driver, _SESSION_MS)) as member,
+    ):
+        metadata = member.join(deadline)
+        settle_without_id(kafka, former, register, deadline)
+        entry = register.open(deadline)
+        # A driver that is left may have decided until now.
+        last = check_former(token.names, decision, former, entry.record)
+        found = settle(kafka, former, entry.record, deadline, just_decided=False)
+        listed = list_undecided(kafka, former, entry.decision, deadline)
+        # Its own run, so that the record still tells how the query was started there.
+        run = entry.record.run
+        current = PlanToken(former, entry.seq, entry.position, metadata, run, _SESSION_MS)
+        written = register.write(
+            current, entry.decision, deadline, settled=found.seen, retires=last
+        )
+        check_latest(register, current, written)
+        abort_all(kafka, listed, deadline)
+    _LOGGER.warning(
+        "Query %s: %s goes on here. Under its former identity, %s, it is refused from now on.",
+        token.names.query,
+        decision.batch,
+        former.group,
+    )
