@@ -234,8 +234,9 @@ def test_a_member_wins_over_a_dead_process(world: World) -> None:
     assert replace(status, hosts=()).driver is Driving.GONE
 
 
-def test_a_witness_that_does_not_answer_is_asked_again_later_only(world: World) -> None:
-    """Another producer's open transaction hides it; each look would wait for it again."""
+def test_a_witness_that_another_producer_s_transaction_hides_is_known_by_its_marker(
+    world: World,
+) -> None:
     coordinator = world.cluster.coordinator
     other = coordinator.open("other", coordinator.init("other", 900_000))
     for log in world.cluster.topics[TOPIC].partitions:
@@ -245,5 +246,5 @@ def test_a_witness_that_does_not_answer_is_asked_again_later_only(world: World) 
     calls: list[str] = []
     eye = Eye(world)
     eye.admin.kafka.process.hook = lambda name, moment: calls.append(name)
-    assert [eye.sees().outcome for _ in range(2)] == [Outcome.UNKNOWN] * 2
+    assert [eye.sees().outcome for _ in range(2)] == [Outcome.COMMITTED] * 2
     assert calls.count("kafka.visibility") == 2  # Before and after one call.
