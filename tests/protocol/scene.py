@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import Enum
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, NamedTuple
 from unittest import mock
+
+from tenacity import nap
 
 from eos_sink.decision_log.opening import Opened, Opening
 from eos_sink.errors import OutcomeUnknownError
@@ -298,8 +301,8 @@ class Scene:
 
 @contextlib.contextmanager
 def time_of(world: World) -> Iterator[None]:
-    """Deadlines follow the clock of the cluster, and tasks and drivers open their producers when
-    they begin to, so that a story repeats."""
+    """Deadlines and pauses follow the clock of the cluster, and tasks and drivers open their
+    producers when they begin to, so that a story repeats."""
 
     def begin(opening: writer._Opening) -> None:
         begun = opening._begun = Future()
@@ -311,5 +314,6 @@ def time_of(world: World) -> Iterator[None]:
 
     opens = mock.patch.object(Opening, "__init__", open_log)
     defaults = mock.patch.object(Deadline.__init__, "__defaults__", (world.cluster.clock,))
-    with defaults, opens, mock.patch.object(writer._Opening, "begin", begin):
+    pauses = mock.patch.object(nap, "time", SimpleNamespace(sleep=world.cluster.clock.advance))
+    with defaults, pauses, opens, mock.patch.object(writer._Opening, "begin", begin):
         yield
