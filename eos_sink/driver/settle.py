@@ -21,10 +21,11 @@ from eos_sink.protocol.outcome import (
     Outcome,
     Source,
     evidence_in_log,
+    is_in_vain,
     missing,
     outcome,
 )
-from eos_sink.protocol.values import Place, Transaction
+from eos_sink.protocol.values import EndOutcome, Place, Transaction
 
 # For the text of an error, after the step's own deadline.
 _EXPLAIN_S = 5.0
@@ -91,7 +92,12 @@ def commit_open(
         known = ask_coordinators(kafka, known, deadline)
         known = ask_topic_ids(kafka, known, deadline)
     open_ = [e.transaction for e in known if just_decided or outcome(e) is Outcome.OPEN]
-    ended = kafka.control().end(open_, commit=True, deadline=deadline)
+    control = kafka.control()
+    ended = control.end(open_, commit=True, deadline=deadline)
+    if in_vain := [each.transaction for each in known if is_in_vain(each)]:
+        # Open, they would hold up the group until they time out.
+        aborted = control.end(in_vain, commit=False, deadline=deadline)
+        ended |= {each: end for each, end in aborted.items() if end is EndOutcome.REFUSED}
     return tuple(replace(each, end=ended.get(each.transaction)) for each in known)
 
 

@@ -134,6 +134,17 @@ def is_proven(evidence: Evidence) -> bool:
     return _without_topic(evidence) is Outcome.COMMITTED
 
 
+def is_in_vain(evidence: Evidence) -> bool:
+    """True if it is open, and a commit would make no row visible in the topic of that name."""
+    state = evidence.state
+    if state is None or (state.transaction, state.status) != (
+        evidence.transaction,
+        TransactionStatus.ONGOING,
+    ):
+        return False
+    return evidence.made_again and not evidence.accepted
+
+
 def batch_outcome(outcomes: Iterable[Outcome]) -> Outcome:
     """The outcome of a batch is that of its worst transaction."""
     found = set(outcomes)
@@ -164,8 +175,7 @@ def _without_topic(evidence: Evidence) -> Outcome | None:
         return Outcome.COMMITTED
     if evidence.end is not None:
         return None
-    if state.status is TransactionStatus.ONGOING and evidence.made_again and not evidence.accepted:
-        # It would commit nothing there. A replay takes its id, which aborts it everywhere.
+    if is_in_vain(evidence):
         return Outcome.LOST
     is_open = state.status in (TransactionStatus.ONGOING, TransactionStatus.PREPARE_COMMIT)
     return Outcome.OPEN if is_open else None

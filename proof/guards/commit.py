@@ -256,7 +256,7 @@ GUARDS = (
         never(
             "eos_sink/protocol/outcome.py",
             "_without_topic",
-            "state.status is TransactionStatus.ONGOING and evidence.made_again and ...",
+            "is_in_vain(...)",
         ),
         "tests/protocol/test_routes.py::test_an_open_batch_is_written_to_the_topic_that_was_made_again",
         outside="the model's topics are never deleted",

@@ -11,7 +11,7 @@ import pytest
 from eos_sink.errors import ConfigurationError, OperatorNeededError
 from eos_sink.protocol.model import Route
 from tests.protocol.driver import Driver, decide_and_die, lose_last
-from tests.protocol.world import TOPIC, World, late_attempt, latest
+from tests.protocol.world import TOPIC, World, late_attempt, latest, open_ids
 
 OTHER = "other"
 
@@ -108,8 +108,12 @@ def test_an_open_batch_is_written_to_the_topic_that_was_made_again(world: World)
     """To commit its transactions would make nothing visible."""
     decide_and_die(world)
     make_again(world)
-    Driver(world).run(0, [b"a"], [b"b"])
+    driver = Driver(world)
+    plan = driver.planner.plan()
+    assert open_ids(world) == []
+    driver.committer.commit(driver.write(plan, 0, [b"a"], [b"b"]))
     assert world.visible() == [b"a", b"b"]
+    assert world.judge.violations == []
 
 
 def test_a_batch_that_was_committed_before_its_topic_was_deleted_is_not_written_again(

@@ -190,10 +190,18 @@ class Judge:
             self._at_decision(txn)
         if names.parse_task(transaction.transactional_id) is None:
             return
-        decided = any(transaction in d.transactions(names) for d in self.decisions())
-        if commit != decided:
+        naming = [d for d in self.decisions() if transaction in d.transactions(names)]
+        if not commit and naming and self._is_gone(transaction, naming[-1]):
+            return
+        if commit != bool(naming):
             when = "committed before its decision" if commit else "aborted after its decision"
             self.violations.append(f"{transaction} was {when}")
+
+    def _is_gone(self, transaction: Transaction, decision: Decision) -> bool:
+        """Whether the topic of its rows was made again since."""
+        entry = decision.transactions(self._world.options.names)[transaction]
+        topic = self._world.cluster.topics.get(entry.witness.topic)
+        return topic is not None and topic.id != decision.topic_ids[entry.witness.topic]
 
     def _at_decision(self, txn: Txn) -> None:
         names, coordinator = self._world.options.names, self._world.cluster.coordinator
