@@ -74,14 +74,14 @@ GUARDS = (
         "A late request of a transaction acts on no other one.",
         drop(_REGISTER, "_append", "self._let_go()"),
         f"{_IN_REGISTER}test_each_write_has_an_epoch_of_its_own",
-        outside="the model's messages are not delivered late",
+        rows=("M_ONEEPOCH",),
     ),
     guard(
         "a write of unknown outcome is read back",
         "Before a retry, the register opens the log, which fences the earlier write, and reads it.",
         drop(_REGISTER, "write", "self._let_go()"),
         f"{_IN_REGISTER}test_an_open_log_that_was_fenced_is_opened_and_compared_again",
-        outside="in the model a write takes effect once or not at all",
+        rows=("M_BLINDRETRY",),
     ),
     guard(
         "a write of unknown outcome is recognised",

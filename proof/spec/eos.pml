@@ -19,7 +19,8 @@
  *   OLD=2      ... each committed, and forgotten by its coordinator; either Spark has noted the batch,
  *              or the record says that it is settled; NWITNESS is about that batch only
  *   AGAIN      the query is started again after an operator stop too
- *   KEEP       the process of commit() and abort() is kept, with its producer, over restarts too
+ *   KEEP       the process of commit() and abort() is kept, over restarts too: it opens the log in the
+ *              background when a commit() has returned
  *   INLINE     a task may hand its rows to the driver, which writes them in the transaction of the
  *              decision: any task (1), or all of them (2)
  * Fault budgets (-D, default 0):
@@ -34,6 +35,8 @@
  *   NSTALE     a read of the log ends before its latest record (a deposed leader answers)
  *   NFORGET    a coordinator forgets a completed transaction (transactional.id.expiration.ms)
  *   NREPLY     the log's answer to the decisive request is lost
+ *   NLATE      the driver's EndTxn(commit) is repeated, and one copy arrives later; or it has no answer,
+ *              and arrives later or never. With INLINE each partition's rows are a request of their own
  *   NWITNESS   reading a witness fails: unreadable, or no answer in time
  *   NDELETE    the checkpoint is deleted, or a deleted one put back: another stream id
  *   NRESTORE   the checkpoint is put back by one batch
@@ -91,6 +94,9 @@
 #endif
 #ifndef NREPLY
 #define NREPLY 0
+#endif
+#ifndef NLATE
+#define NLATE 0
 #endif
 #ifndef NWITNESS
 #define NWITNESS 0
@@ -218,6 +224,10 @@ byte pb, pseq, ps; byte pe[NP]; bit pv[NP], pset;
 bit  pi[NP];             /* partitions whose rows are in it */
 #endif
 #endif
+#if NLATE
+bit  late;               /* an EndTxn(commit) with the current epoch of the driver's id is under way */
+bit  prec, pvoted;       /* the open transaction has the record; its vote is over, or needs none */
+#endif
 byte dend;               /* its last transaction waits for markers: 1 of an abort, 2 of a commit */
 /* ---- decision log: the query's latest committed record ---- */
 byte lb;                 /* batch+1; 0: none */
@@ -232,7 +242,7 @@ byte ob, oseq, os, oe[NP]; bit ov[NP], oset;   /* the record before it */
 byte ox; bit oxv;
 #endif
 #endif
-#if NREPLY
+#if NREPLY + NLATE
 byte lw;                 /* [writer] here the driver epoch that it was written under */
 #endif
 /* ---- group ---- */
@@ -273,7 +283,7 @@ byte kh[R], kd[R]; bit kgone[R];   /* what the kept process of commit() and abor
 byte z; byte zt, zb, zmem; bit zv;
 byte ntimeout = NTIMEOUT, nsession = NSESSION, nabandon = NABANDON, nztask = NZTASK,
      ntdie = NTDIE, nfail = NFAIL, nhide = NHIDE, nstale = NSTALE, nforget = NFORGET,
-     nreply = NREPLY, nwitness = NWITNESS, ndelete = NDELETE, nrestore = NRESTORE, nending = NENDING;
+     nreply = NREPLY, nlate = NLATE, nwitness = NWITNESS, ndelete = NDELETE, nrestore = NRESTORE, nending = NENDING;
 byte quiet;              /* 1+run: this run has met no fault and no other process */
 
 #define NOQUIET quiet = 0
@@ -464,14 +474,22 @@ inline SHOW(q) { if :: pi[q] ->
 #define NO_ROWS skip
 #define SHOW_ROWS skip
 #endif
-inline DRV_CLR() { dong = 0; pb = 0; ps = 0; pseq = 0; pset = 0; ZERO(pe); ZERO(pv); NO_ROWS }
-inline DRV_INIT() { printf("MSC: pid%d inits driver id\n", _pid); dep = _pid; DRV_CLR(); myd = _pid }
+/* a new epoch of the driver's id: what is under way has an older one, and is refused */
+#if NLATE
+#define EPOCH(who) dep = who; late = 0
+#define NOT_SENT prec = 0; pvoted = 0
+#else
+#define EPOCH(who) dep = who
+#define NOT_SENT skip
+#endif
+inline DRV_CLR() { dong = 0; pb = 0; ps = 0; pseq = 0; pset = 0; ZERO(pe); ZERO(pv); NO_ROWS; NOT_SENT }
+inline DRV_INIT() { printf("MSC: pid%d inits driver id\n", _pid); EPOCH(_pid); DRV_CLR(); myd = _pid }
 #if NENDING
 /* the end of the driver's transaction may wait for markers */
 inline MAYWAIT(how) { if :: nending > 0 -> nending--; NOQUIET; printf("MSC: the driver's id waits for a marker (%d)\n", how); dend = how :: true fi }
 /* InitProducerId: aborts, fences, and is answered when nothing is waited for */
 inline INIT_ID(ID) {
-  atomic { LIVING(ID); if :: dong -> dep = 0; DRV_CLR(); MAYWAIT(1) :: else fi }
+  atomic { LIVING(ID); if :: dong -> EPOCH(0); DRV_CLR(); MAYWAIT(1) :: else fi }
   atomic { if :: !alive[ID] -> goto dead :: alive[ID] && dend == 0 -> DRV_INIT() fi } }
 #else
 #define MAYWAIT(how) skip
@@ -503,7 +521,7 @@ inline OPEN(ID) {
 inline COMPARE(ID,seq) {
   atomic { LIVING(ID); READSEQ();
     if
-#if NREPLY && !defined(NO_WRITER)
+#if NREPLY + NLATE && !defined(NO_WRITER)
     :: w != 0 && lw == w && lseq == seq+1 && READ_ == lseq -> printf("MSC: pid%d reads its own record\n", _pid); ok = 1; fen = 4; hd = lseq+1
     :: else ->
 #else
@@ -517,7 +535,7 @@ inline COMPARE(ID,seq) {
 #if NSTALE
     got = 0;
 #endif
-#if NREPLY
+#if NREPLY + NLATE
     w = 0
 #endif
   } }
@@ -557,7 +575,7 @@ inline EXPECT(ID,seq) {
 #else
 #define SET1(x,a,b) x[0] = a; x[1] = b
 #endif
-#if !INLINE
+#if !INLINE || NLATE      /* NLATE: they have been sent before */
 #define SET_ROWS(rows) skip
 #elif NP == 1
 #define SET_ROWS(rows) pi[0] = (rows && FRESH(0))
@@ -566,40 +584,96 @@ inline EXPECT(ID,seq) {
 #endif
 /* handed over by a task of this batch, not by one before */
 #define FRESH(q) (cm_n[id*NP+(q)] && cm_e[id*NP+(q)] == INL)
+#if NLATE
+#define SENT(rows) prec = 1; pvoted = !(rows)
+#define VOTED if :: p == NP && dep == myd -> pvoted = 1 :: else fi
+/* [_abandon] its rows */
+#define ABANDON if :: dep == myd && dong -> DRV_CLR() :: else fi
+#else
+#define SENT(rows) skip
+#define VOTED skip
+#define ABANDON skip
+#endif
+#if NLATE && INLINE      /* [send_rows] before the record */
+inline SEND_ROWS1(ID,q,nb,w0) {
+  atomic { LIVING(ID);
+    if
+    :: ok && FRESH(q) && dep == myd -> printf("MSC: pid%d sends rows of batch %d partition %d\n", _pid, nb-1, q); dong = 1; pb = nb; pv[q] = w0; pi[q] = 1
+    :: ok && FRESH(q) && dep != myd -> ok = 0; hd = 0; fen++
+    :: else
+    fi } }
+#if NP == 1
+inline SEND_ROWS(ID,nb,w0,w1,rows) { if :: rows -> SEND_ROWS1(ID,0,nb,w0) :: else fi }
+#else
+inline SEND_ROWS(ID,nb,w0,w1,rows) { if :: rows -> SEND_ROWS1(ID,0,nb,w0); SEND_ROWS1(ID,1,nb,w1) :: else fi }
+#endif
+#endif
 inline DRV_SEND(nb,ns,n0,n1,w0,w1,t,mm,rows) {
   if
   :: dep != myd -> printf("MSC: pid%d log write FENCED\n", _pid); ok = 0; hd = 0; fen++
   :: dep == myd && !(AT_END) -> printf("MSC: pid%d log write: records of the query before its own\n", _pid); ok = 0; hd = 0; fen++
-  :: dep == myd && AT_END && ACCEPTS(mm) -> printf("MSC: pid%d sends record+offset of batch %d (open)\n", _pid, nb-1); dong = 1; pb = nb; ps = ns; pset = t; SET1(pe,n0,n1); SET1(pv,w0,w1); pseq = hd; SET_ROWS(rows);
+  :: dep == myd && AT_END && ACCEPTS(mm) -> printf("MSC: pid%d sends record+offset of batch %d (open)\n", _pid, nb-1); dong = 1; pb = nb; ps = ns; pset = t; SET1(pe,n0,n1); SET1(pv,w0,w1); pseq = hd; SET_ROWS(rows); SENT(rows);
 #ifdef M_ROWSFIRST
      SHOW_ROWS; NO_ROWS;
 #endif
      skip
-  :: dep == myd && AT_END && !(ACCEPTS(mm)) -> printf("MSC: pid%d log write REFUSED (member)\n", _pid); ok = 0; hd = 0; fen = 3
+  :: dep == myd && AT_END && !(ACCEPTS(mm)) -> printf("MSC: pid%d log write REFUSED (member)\n", _pid); ABANDON; ok = 0; hd = 0; fen = 3
   fi }
+/* EndTxn(commit) arrives: all that is in the open transaction becomes visible */
+#if NLATE && INLINE == 2 && NP == 2   /* (2) a part of them is no batch */
+#define WHOLE if :: pi[0] || pi[1] -> assert(VIS(pb-1,0,0) == VIS(pb-1,1,0)) :: else fi
+#else
+#define WHOLE skip
+#endif
+#if NLATE
+#define HAS_RECORD prec
+#else
+#define HAS_RECORD true
+#endif
+inline DRV_COMMIT() {
+     SHOW_ROWS; WHOLE;
+     if
+     :: HAS_RECORD ->
+        printf("MSC: pid%d log record durable: batch %d seq %d epochs %d settled %d\n", _pid, pb-1, pseq, pe[0], pset);
+#if NSTALE
+        ob = lb; oseq = lseq; os = ls; oset = lset; COPY1(oe,le); COPY1(ov,lv);
+#if NDELETE
+        ox = lx; oxv = lxv;
+#endif
+#endif
+#if NDELETE
+        if :: lb != 0 && pb != 0 && STREAM(lb-1) != STREAM(pb-1) -> lx = lb; lxv = TOTAL(lv[0]) :: else fi;
+#endif
+        assert(lb == 0 || pb == lb || BOTH(PASSED));     /* (3) the log goes on from a visible decision only */
+        lb = pb; ls = ps; lset = pset; COPY1(le,pe); COPY1(lv,pv); lseq = pseq;
+#if NREPLY + NLATE
+        lw = dep;
+#endif
+        skip
+     :: else
+     fi;
+     DRV_CLR();
+     MAYWAIT(2) }
+/* [_let_go] an epoch is one transaction */
+#ifdef M_ONEEPOCH
+#define NOT_HELD hd = lseq+1
+#else
+#define NOT_HELD hd = 0
+#endif
 inline DRV_END() {
   if
-  :: dep == myd && dong -> printf("MSC: pid%d log record durable: batch %d seq %d epochs %d settled %d\n", _pid, pb-1, pseq, pe[0], pset);
-#if NSTALE
-     ob = lb; oseq = lseq; os = ls; oset = lset; COPY1(oe,le); COPY1(ov,lv);
-#if NDELETE
-     ox = lx; oxv = lxv;
+#if NLATE
+  :: dep == myd && dong && nlate > 0 -> printf("MSC: pid%d EndTxn has no answer, and is under way\n", _pid); nlate--; NOQUIET; late = 1; w = myd; ok = 0; hd = 0; fen++
 #endif
+  :: dep == myd && dong ->
+     DRV_COMMIT(); NOT_HELD;
+#if NLATE
+     if :: nlate > 0 -> printf("MSC: pid%d a copy of its EndTxn is under way\n", _pid); nlate--; NOQUIET; late = 1 :: true fi;
 #endif
-#if NDELETE
-     if :: lb != 0 && pb != 0 && STREAM(lb-1) != STREAM(pb-1) -> lx = lb; lxv = TOTAL(lv[0]) :: else fi;
-#endif
-     assert(lb == 0 || pb == lb || BOTH(PASSED));     /* (3) the log goes on from a visible decision only */
-     SHOW_ROWS;
-     lb = pb; ls = ps; lset = pset; COPY1(le,pe); COPY1(lv,pv); lseq = pseq; hd = lseq+1;
-#if NREPLY
-     lw = dep;
-#endif
-     DRV_CLR();
-     MAYWAIT(2);
 #if NREPLY
      if :: nreply > 0 -> nreply--; printf("MSC: pid%d its answer is LOST\n", _pid); w = myd; ok = 0; hd = 0; fen++ :: true fi
 #endif
+     skip
   :: else -> printf("MSC: pid%d log write FENCED\n", _pid); ok = 0; hd = 0; fen++
   fi }
 /* [write]: fenced, or no answer: open and compare once more, then send again; after the second
@@ -614,7 +688,7 @@ inline VOTE(ID) {
   if
   :: cm_n[ID*NP+p] && cm_e[ID*NP+p] != INL && !(ep[ID_(cm_s[ID],p)] == cm_e[ID*NP+p] && st[ID_(cm_s[ID],p)] == ONG) ->
        printf("MSC: pid%d the vote fails\n", _pid); if :: dep == myd && dong -> DRV_CLR(); MAYWAIT(1) :: else fi; ok = 0; hd = 0; fen = 3; p = 0
-  :: else -> p++
+  :: else -> p++; VOTED
   fi }
 inline REG_WRITE(ID,nb,ns,n0,n1,w0,w1,t,seq,mm,voters,rows) {
   fen = 0;
@@ -628,6 +702,9 @@ inline REG_WRITE(ID,nb,ns,n0,n1,w0,w1,t,seq,mm,voters,rows) {
      if :: !ok || fen == 4 -> break :: else fi;
 #if NENDING
      atomic { if :: !alive[ID] -> goto dead :: alive[ID] && (dend == 0 || dep != myd) -> DRV_SEND(nb,ns,n0,n1,w0,w1,t,mm,rows) fi }
+#elif NLATE && INLINE
+     SEND_ROWS(ID,nb,w0,w1,rows);
+     atomic { LIVING(ID); if :: ok -> DRV_SEND(nb,ns,n0,n1,w0,w1,t,mm,rows) :: else fi }
 #else
      atomic { LIVING(ID); DRV_SEND(nb,ns,n0,n1,w0,w1,t,mm,rows) }
 #endif
@@ -882,7 +959,7 @@ proctype Run(byte id) {
 #else
 #define STR 0
 #endif
-#if NREPLY
+#if NREPLY + NLATE
   byte w;                      /* a record of this process whose outcome is unknown */
 #endif
 #if NSTALE
@@ -1195,7 +1272,7 @@ dead:
 /* commit() of run id [Committer.commit]; may outlive the run's interest in it */
 proctype Committer(byte id) {
   byte myd, hd, r, fen, doubt, p; bit ok, lo;
-#if NREPLY
+#if NREPLY + NLATE
   byte w;
 #endif
 #if NSTALE
@@ -1255,7 +1332,19 @@ end_idle:
 #ifdef KEEP
        if :: !kgone[id] -> kh[id] = hd; kd[id] = (hd != 0 -> myd : 0) :: else fi;
 #endif
-       creq[id] = (doubt == DOUBT -> 4 : (ok && doubt == 0 -> 2 : 3)); ok = 0; doubt = 0; fen = 0; hd = 0; myd = 0 }
+       creq[id] = (doubt == DOUBT -> 4 : (ok && doubt == 0 -> 2 : 3)); fen = 0; hd = 0; myd = 0;
+#if defined(KEEP) && !defined(M_ONEEPOCH)
+       if :: ok && doubt == 0 -> doubt = 0; ok = 0 :: else -> doubt = 0; ok = 0; goto end_idle fi }
+     /* [Opening] in the background; the next commit() waits for it */
+     INIT_ID(id);
+     atomic { LIVING(id); READSEQ(); if :: !kgone[id] -> kh[id] = READ_+1; kd[id] = myd :: else fi; myd = 0;
+#if NSTALE
+       got = 0;
+#endif
+       skip }
+#else
+       ok = 0; doubt = 0 }
+#endif
   od;
 dead:
   atomic { cgone[id] = 1; r = 0; ok = 0; lo = 0; p = 0; doubt = 0; fen = 0; hd = 0; myd = 0; CM_CLR }
@@ -1279,7 +1368,7 @@ dead:
 proctype Clock() { bit tick; do :: timeout -> tick = 1-tick od }
 #endif
 
-#if NTIMEOUT + NSESSION + NFORGET + NENDING
+#if NTIMEOUT + NSESSION + NFORGET + NENDING + NLATE
 #define DONE_(t) (st[t] == CC || st[t] == CA)
 /* its producer id goes with it, so that what is left of the producer is refused */
 inline FORGET_(t) { nforget--; printf("MSC: the coordinator forgets id%d\n", t); st[t] = EMPTY; ep[t]++ }
@@ -1305,9 +1394,12 @@ end_f:
   :: atomic { nforget > 0 && DONE_(3) -> FORGET_(3) }
 #endif
 #endif
-  :: atomic { ntimeout > 0 && dong -> ntimeout--; dep = 0; DRV_CLR(); NOQUIET; MAYWAIT(1) }
+  :: atomic { ntimeout > 0 && dong -> ntimeout--; EPOCH(0); DRV_CLR(); NOQUIET; MAYWAIT(1) }
 #if NENDING
   :: atomic { dend != 0 -> printf("MSC: the marker is written\n"); dend = 0 }
+#endif
+#if NLATE
+  :: atomic { late -> printf("MSC: an EndTxn(commit) arrives late\n"); late = 0; if :: dong -> A1(pvoted); DRV_COMMIT() :: else fi }
 #endif
   :: atomic { nsession > 0 && member != 0 -> nsession--; printf("MSC: session ends: group empty\n"); member = 0; NOQUIET }
   od
@@ -1362,7 +1454,7 @@ init {
 #if NZTASK
     run ZTask();
 #endif
-#if NTIMEOUT + NSESSION + NFORGET + NENDING
+#if NTIMEOUT + NSESSION + NFORGET + NENDING + NLATE
     run Fault();
 #endif
 #ifdef LIVE

@@ -39,11 +39,12 @@ one() {
     *accepted*ds==m*) w="(6) a reset is overwritten";;
     *accepted*vis*"<2"*) w="(2) two visible copies";; *accepted*vis*==1*) w="(3) passed, not visible once";;
     *accepted*) w="(4) a stop without need";;
+    *"]==vis"*) w="(2) a part of a batch is visible";;
     *lost*) w="(4) a transaction is left that holds up readers";;
     *vis*"<2"*) w="(2) two visible copies";; *vis*==1*) w="(3) passed, not visible once";;
     *quiet*) w="(4) a quiet restart fails";; *"res[(i-1)]"*) w="(4) stuck";; *jc*) w="(4) two runs replace each other in turns";;
     *"res[id]!=3"*) w="operator stop without need";; *'!(((('*) w="(1) abort after the decision";;
-    *lb*) w="(1) commit without the decision";; *) w="$v";; esac
+    *pvoted*) w="(1) decided without its vote";; *lb*) w="(1) commit without the decision";; *) w="$v";; esac
   case "$2 $g" in "$g $2"|"tried clean"|"tried cut") ;; *) w="$w UNEXPECTED";; esac
   printf '%-58s %-9s %10s states %6ss %s\n' "$1" $g "${s:--}" "${t:--}" "$w"
 }
@@ -130,6 +131,21 @@ row "inline: NO_WRITER" violation "$I -DNO_WRITER -DNREPLY=1 $Q" short
 row "inline: M_STALEEND" violation "$I -DNSTALE=1 -DM_STALEEND" short
 row "inline: M_NOMEMBER NO_CAS NO_VOID" violation "$I -DM_NOMEMBER -DNO_CAS -DNO_VOID" short
 row "inline: M_NOFINGER" violation "$ONE -DINLINE=1 -DOLD -DNONDET -DM_NOFINGER"
+
+head_ "the driver's EndTxn arrives twice, late, or without an answer"
+E="-DKEEP -DNLATE=1"
+row "late, one batch" clean "$ONE -DNLATE=1 $Q"
+row "late, an older decision" clean "$P1 -DOLD -DNLATE=1 $Q"
+row "late, two batches" clean "$TWO -DNP=1 $E $Q"
+row "late, inline, all" clean "$TWO -DNP=1 -DINLINE=2 $E $Q" short
+row "late, inline, all, two partitions" tried "$TWO -DINLINE=2 $E $Q"
+row "late, inline" tried "$TWO -DNP=1 -DINLINE=1 $E $Q"
+row "late, inline, all, a transaction times out" tried "$TWO -DNP=1 -DINLINE=2 -DNTIMEOUT=1 $E $Q"
+row "late, inline, all, commit() interrupted" tried "$P1 -DINLINE=2 -DNABANDON=1 $E $Q"
+row "late twice, inline, all" tried "$TWO -DNP=1 -DINLINE=2 -DKEEP -DNLATE=2 $Q"
+row "M_ONEEPOCH" violation "$TWO -DNP=1 $E -DM_ONEEPOCH" short
+row "M_ONEEPOCH, two copies" violation "$TWO -DNP=1 -DINLINE=2 $E -DM_ONEEPOCH -DNOA1" short
+row "M_ONEEPOCH, a part of a batch" violation "$TWO -DINLINE=2 $E -DM_ONEEPOCH -DNOA1" short
 
 head_ "two faults more, one partition (they may be cut)"
 FAULTS="NTIMEOUT NSESSION NABANDON NZTASK NTDIE NFAIL NHIDE NREPLY NSTALE NFORGET NDELETE NWITNESS"
