@@ -234,12 +234,12 @@ byte lb;                 /* batch+1; 0: none */
 byte lseq, ls; byte le[NP]; bit lv[NP];  /* a record's offset is its number here */
 bit  lset;               /* [settled] all of the decision was seen committed */
 #if NDELETE
-byte lx; bit lxv;        /* [earlier] last decided batch+1 of the other stream, and its total (GROW) */
+bit  lx;                 /* [retired] this one has followed the other stream */
 #endif
 #if NSTALE
 byte ob, oseq, os, oe[NP]; bit ov[NP], oset;   /* the record before it */
 #if NDELETE
-byte ox; bit oxv;
+bit  ox;
 #endif
 #endif
 #if NREPLY + NLATE
@@ -273,9 +273,6 @@ bit  plv[NP];
 byte creq[R]; byte cm_b[R], cm_mem[R], cm_seq[R], cm_s[R];
 byte cm_e[R*NP]; bit cm_n[R*NP], cm_v[R*NP];   /* epochs, written by this run?, variants */
 bit  cm_rep[R], cm_bad[R];                      /* [replayed]; tallies differ from the decision's */
-#if NDELETE
-byte cm_x[R];            /* what [earlier] says of the batch: 1 decided with this total, 2 anything else */
-#endif
 #ifdef KEEP
 byte kh[R], kd[R]; bit kgone[R];   /* what the kept process of commit() and abort() holds */
 #endif
@@ -312,12 +309,6 @@ byte quiet;              /* 1+run: this run has met no fault and no other proces
 #define ROW(p,v) (p)
 #define PARTS(v) 1
 #define PARTS_D(v) 3
-#endif
-/* what of a variant the totals of a batch tell */
-#ifdef GROW
-#define TOTAL(v) (v)
-#else
-#define TOTAL(v) 0
 #endif
 #define VIS(b,r,h) vis[((b)*NP+(r))*NH+(h)]
 #if defined(GROW)
@@ -444,13 +435,13 @@ inline READLOG() {
   :: nstale > 0 -> nstale--; NOQUIET; printf("MSC: pid%d reads log, STALE: decision of batch %d, seq %d\n", _pid, ob-1, oseq);
      bb = ob; bseq = oseq; bs = os; bset = oset; COPY1(be,oe); COPY1(bv,ov);
 #if NDELETE
-     bx = ox; bxv = oxv
+     bx = ox
 #endif
   :: true ->
 #endif
   printf("MSC: pid%d reads log: decision of batch %d, seq %d\n", _pid, lb-1, lseq); bb = lb; bseq = lseq; bs = ls; bset = lset; COPY1(be,le); COPY1(bv,lv);
 #if NDELETE
-  bx = lx; bxv = lxv
+  bx = lx
 #endif
 #if NSTALE
   fi
@@ -539,7 +530,8 @@ inline COMPARE(ID,seq) {
     w = 0
 #endif
   } }
-/* [_current, _compare]: what is held (hd-1) is the plan's record, or the log is opened and compared */
+/* [_current, _compare]: what is held (hd-1) is the plan's record, or the log is opened and compared; also
+ * if it was opened some seconds ago */
 #ifdef M_HELD
 #define HOLDS_PLANS(seq) (hd != 0)
 #else
@@ -548,7 +540,7 @@ inline COMPARE(ID,seq) {
 inline EXPECT(ID,seq) {
   if
   :: HOLDS_PLANS(seq) -> ok = (hd == seq+1)
-  :: else ->
+  :: true ->
 #ifndef M_READFIRST
      INIT_ID(ID);
      COMPARE(ID,seq)
@@ -638,11 +630,11 @@ inline DRV_COMMIT() {
 #if NSTALE
         ob = lb; oseq = lseq; os = ls; oset = lset; COPY1(oe,le); COPY1(ov,lv);
 #if NDELETE
-        ox = lx; oxv = lxv;
+        ox = lx;
 #endif
 #endif
 #if NDELETE
-        if :: lb != 0 && pb != 0 && STREAM(lb-1) != STREAM(pb-1) -> lx = lb; lxv = TOTAL(lv[0]) :: else fi;
+        if :: lb != 0 && pb != 0 && STREAM(lb-1) != STREAM(pb-1) -> lx = 1 :: else fi;
 #endif
         assert(lb == 0 || pb == lb || BOTH(PASSED));     /* (3) the log goes on from a visible decision only */
         lb = pb; ls = ps; lset = pset; COPY1(le,pe); COPY1(lv,pv); lseq = pseq;
@@ -881,16 +873,11 @@ inline SETTLE_EARLY(ID) {
 #else
 #define STOPPED(x) (x == ERR)
 #endif
-#if NDELETE
-#define CMX_CLR cm_x[id] = 0
-#else
-#define CMX_CLR skip
-#endif
 #if NP == 1
-#define CM_CLR CMX_CLR; creq[id] = 0; cm_b[id] = 0; cm_mem[id] = 0; cm_seq[id] = 0; cm_s[id] = 0; cm_rep[id] = 0; cm_bad[id] = 0; \
+#define CM_CLR creq[id] = 0; cm_b[id] = 0; cm_mem[id] = 0; cm_seq[id] = 0; cm_s[id] = 0; cm_rep[id] = 0; cm_bad[id] = 0; \
   cm_e[id] = 0; cm_n[id] = 0; cm_v[id] = 0
 #else
-#define CM_CLR CMX_CLR; creq[id] = 0; cm_b[id] = 0; cm_mem[id] = 0; cm_seq[id] = 0; cm_s[id] = 0; cm_rep[id] = 0; cm_bad[id] = 0; \
+#define CM_CLR creq[id] = 0; cm_b[id] = 0; cm_mem[id] = 0; cm_seq[id] = 0; cm_s[id] = 0; cm_rep[id] = 0; cm_bad[id] = 0; \
   cm_e[id*2] = 0; cm_n[id*2] = 0; cm_v[id*2] = 0; cm_e[id*2+1] = 0; cm_n[id*2+1] = 0; cm_v[id*2+1] = 0
 #endif
 #define NO_PLANNER plm = 0; plq = 0; plb = 0; pls = 0; pld = 0; ZERO(ple); ZERO(pll)
@@ -899,14 +886,10 @@ inline SETTLE_EARLY(ID) {
 #define WRITTEN (cm_n[id])
 #define CME1 0
 #define CMV1 0
-#define LE1 0
-#define LV1 0
 #else
 #define WRITTEN (cm_n[id*NP] || cm_n[id*NP+1])
 #define CME1 cm_e[id*NP+1]
 #define CMV1 cm_v[id*NP+1]
-#define LE1 le[1]
-#define LV1 lv[1]
 #endif
 
 /* [assignment] */
@@ -936,11 +919,11 @@ inline SETTLE_EARLY(ID) {
 #else
 #define DOUBT_OTHER (doubt == DOUBT && STREAM(bb-1) != STREAM(b))
 #endif
-/* the earlier decision of the batch has the totals of the one that is written now */
-#ifdef M_EARLIERTALLY
-#define EQUAL_X true
+/* a stream that another one has followed takes no more batches */
+#if !NDELETE || defined(M_NOEARLIER)
+#define RETIRED false
 #else
-#define EQUAL_X (bxv == TOTAL(v))
+#define RETIRED (bx && STREAM(bb-1) != STREAM(b))
 #endif
 #ifdef M_LOSTGONE
 #define LOST_GONE false
@@ -954,7 +937,7 @@ proctype Run(byte id) {
   bit bv[NP], bset, lost[NP], pl_[NP], pd_, n[NP];       /* n: written by this run */
   bit ok, v, rec, rep, hum;                   /* rep: a task has reported; rec: this planner has recovered */
 #if NDELETE
-  byte bx, str; bit bxv;
+  byte str; bit bx;
 #define STR str
 #else
 #define STR 0
@@ -1088,8 +1071,8 @@ plan: /* [Planner.plan] */
     if
     :: THIS_BATCH && !(DOUBT_SAME) -> s = bs
     :: THIS_BATCH && (DOUBT_SAME) -> hum = 1
-    :: !(THIS_BATCH) && (OLDER || DOUBT_OTHER || LOST_GONE) -> hum = 1
-    :: !(THIS_BATCH) && !(OLDER || DOUBT_OTHER || LOST_GONE) ->
+    :: !(THIS_BATCH) && (RETIRED || OLDER || DOUBT_OTHER || LOST_GONE) -> hum = 1
+    :: !(THIS_BATCH) && !(RETIRED || OLDER || DOUBT_OTHER || LOST_GONE) ->
 #ifndef NO_SLOT
        s = (bb == 0 -> 0 : (bs+1)%K)
 #else
@@ -1131,15 +1114,6 @@ plan: /* [Planner.plan] */
   /* commit() runs in the committer process */
   atomic { LIVING(id); cm_b[id] = b; cm_mem[id] = mem; cm_seq[id] = pq; cm_s[id] = s; p = 0; ok = 0;
     cm_rep[id] = THIS_BATCH; cm_bad[id] = 0;
-#if NDELETE && !defined(M_NOEARLIER)
-    /* [earlier] of the plan's record, which is the one that commit() finds, or it writes nothing */
-    if
-    :: THIS_BATCH -> cm_x[id] = 0
-    :: !(THIS_BATCH) && bx == b+1 && EQUAL_X -> cm_x[id] = 1
-    :: !(THIS_BATCH) && bx >= b+1 && STREAM(bx-1) == STREAM(b) && !(bx == b+1 && EQUAL_X) -> cm_x[id] = 2
-    :: else
-    fi;
-#endif
     do
     :: p < NP ->
        cm_n[id*NP+p] = n[p];
@@ -1264,7 +1238,7 @@ dead:
     ZERO(e); ZERO(be); ZERO(pe_); ZERO(bv); ZERO(lost); ZERO(pl_); ZERO(n);
     ok = 0; v = 0; rec = 0; rep = 0; mem = 0; fen = 0; hum = 0; jc = 0; bset = 0; pd_ = 0;
 #if NDELETE
-    bx = 0; bxv = 0; str = 0;
+    bx = 0; str = 0;
 #endif
     skip }
 }
@@ -1295,26 +1269,7 @@ end_idle:
      :: else
      fi;
      if
-#if NDELETE
-     :: ok && WRITTEN && cm_x[id] != 0 -> /* the batch, or a later one, was decided before another stream came */
-        EXPECT(id,cm_seq[id]);
-        if
-        :: ok && cm_x[id] == 1 -> /* it is visible: the plan is fenced, and prepared transactions are aborted */
-#ifndef M_EARLIERNOVOID
-           REG_WRITE(id,lb,ls,le[0],LE1,lv[0],LV1,lset,cm_seq[id],cm_mem[id],0,0);
-#endif
-           do
-           :: ok && p < NP -> atomic { LIVING(id); if :: cm_n[id*NP+p] -> ABORT_T(ID_(cm_s[id],p),cm_e[id*NP+p]) :: else fi; p++ }
-           :: else -> break
-           od;
-           p = 0
-        :: ok && cm_x[id] == 2 -> doubt = DOUBT; ok = 0
-        :: else
-        fi
-     :: ok && WRITTEN && cm_x[id] == 0 -> /* [_decide] */
-#else
      :: ok && WRITTEN -> /* [_decide] */
-#endif
         REG_WRITE(id,cm_b[id]+1,cm_s[id],cm_e[id*NP],CME1,cm_v[id*NP],CMV1,NEW_SET,cm_seq[id],cm_mem[id],VOTERS,1);
         if
         :: ok ->
@@ -1399,7 +1354,7 @@ end_f:
   :: atomic { dend != 0 -> printf("MSC: the marker is written\n"); dend = 0 }
 #endif
 #if NLATE
-  :: atomic { late -> printf("MSC: an EndTxn(commit) arrives late\n"); late = 0; if :: dong -> A1(pvoted); DRV_COMMIT() :: else fi }
+  :: atomic { late -> printf("MSC: an EndTxn(commit) arrives late\n"); late = 0; NOQUIET; if :: dong -> A1(pvoted); DRV_COMMIT() :: else fi }
 #endif
   :: atomic { nsession > 0 && member != 0 -> nsession--; printf("MSC: session ends: group empty\n"); member = 0; NOQUIET }
   od

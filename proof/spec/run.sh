@@ -223,8 +223,6 @@ row "M_NOOLDER" violation "$TWO -DNP=1 -DNRESTORE=1 -DM_NOOLDER" short
 row "M_REWRITE" violation "$P1 -DOLD -DM_REWRITE" short
 row "M_NUMBER" violation "$P1 -DOLD -DNDELETE=1 -DM_NUMBER" short
 row "M_NOEARLIER" violation "$P1 -DOLD -DNDELETE=2 -DM_NOEARLIER" short
-row "M_EARLIERTALLY" violation "$P1 -DOLD -DGROW -DNDELETE=2 -DM_EARLIERTALLY" short
-row "M_EARLIERNOVOID" clean "$P1 -DOLD -DNDELETE=2 -DM_EARLIERNOVOID"
 row "M_LOSTGONE" violation "$P1 -DOLD -DNDELETE=1 -DM_LOSTGONE" short
 row "M_NOTALLY" violation "$P1 -DOLD -DGROW -DM_NOTALLY" short
 row "M_NOFINGER" violation "$ONE -DOLD -DNONDET -DM_NOFINGER" short
