@@ -38,6 +38,8 @@ def test_a_driver_with_a_wrong_clock_decides(kafka: KafkaCluster, off_ms: int) -
         planner = Planner(cluster, options)
         ending.callback(planner.close)
         rows = [pa.RecordBatch.from_pydict({"value": ["a"]})]
-        report = TaskWriter(cluster, options, planner.plan()).write(BatchId("stream", 0), 0, rows)
+        report = TaskWriter(cluster, options, planner.plan()).write(
+            BatchId(options.names.query, 0), 0, rows
+        )
         Committer(cluster, options, lambda: int(time.time() * 1000) + off_ms).commit([report])
     assert read_topic(servers, topic).values() == ["a"]

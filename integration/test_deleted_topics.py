@@ -62,7 +62,9 @@ def test_rows_that_the_client_gives_up_by_itself_fail_the_batch(
 
     def write(batch: int) -> TaskReport:
         task = TaskWriter(clients, options, planner.plan())
-        return task.write(BatchId("stream", batch), 0, iter([rows([kept, gone, kept], batch)]))
+        return task.write(
+            BatchId(options.names.query, batch), 0, iter([rows([kept, gone, kept], batch)])
+        )
 
     committer.commit([write(0)])
     delete_topic(kafka.bootstrap_servers, gone)

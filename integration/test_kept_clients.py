@@ -135,7 +135,7 @@ def test_a_planner_and_a_committer_that_are_closed_leave_nothing_behind(
     rows = [pa.RecordBatch.from_pydict({"value": [b"row"]})]
     plan = planner.plan()
     task = TaskWriter(ConfluentKafka(options.cluster), options, plan)
-    committer.commit([task.write(BatchId("stream", 0), 0, rows)])
+    committer.commit([task.write(BatchId(options.names.query, 0), 0, rows)])
     planner.close()
     committer.close()
     await_at_most(threads, files)

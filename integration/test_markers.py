@@ -92,7 +92,7 @@ class Batches:
         task = TaskWriter(self.kafka, self.options, plan, attempt=attempt)
         columns = {"value": values, "partition": pa.array([partition] * len(values), pa.int32())}
         rows = [pa.RecordBatch.from_pydict(columns)]
-        return [task.write(BatchId("stream", batch), 0, rows)]
+        return [task.write(BatchId(self.options.names.query, batch), 0, rows)]
 
     def describe(self, reports: list[TaskReport]) -> TransactionState:
         (report,) = reports

@@ -30,6 +30,7 @@ OF_OPTIONS: dict[str, tuple[str, ...]] = {
     "topic": (TOPIC, "no/topic"),
     "txnAppId": ("app",),
     "txnVersion": ("0",),
+    "eos.write.id": ("1", "x"),
     "eos.id": (WAY, f"query 1/ü {WAY}"),
     "eos.transactional.id.prefix": ("p", "any-", "ü"),
     "eos.timestamp.column": ("at", "missing"),

@@ -101,7 +101,9 @@ def test_a_task_whose_first_row_is_late_writes_under_the_plan_of_a_killed_proces
     plan = plan_of_a_killed_process(options, tmp_path)
     await_no_member(options, f"{options.names.group}-least")
     kafka = ConfluentKafka(options.cluster)
-    report = TaskWriter(kafka, options, plan).write(BatchId("stream", 0), 0, [late_row()])
+    report = TaskWriter(kafka, options, plan).write(
+        BatchId(options.names.query, 0), 0, [late_row()]
+    )
     committer = Committer(kafka, options)
     committer.commit([report])
     committer.close()
@@ -119,7 +121,7 @@ def test_a_task_that_comes_after_the_session_reports_how_long_a_plan_may_last(
         closing(ConfluentKafka(options.cluster)) as kafka,
         pytest.raises(ProduceFailedError) as failed,
     ):
-        TaskWriter(kafka, options, plan).write(BatchId("stream", 0), 0, [late_row()])
+        TaskWriter(kafka, options, plan).write(BatchId(options.names.query, 0), 0, [late_row()])
     assert failed.value.data["session_ms"] == MOST_MS
     assert "group.max.session.timeout.ms" in failed.value.remedy
 
@@ -135,7 +137,9 @@ def test_the_driver_reports_it_if_the_rows_were_few_enough_to_come_through_it(
     plan = plan_of_a_killed_process(options, tmp_path)
     await_no_member(options, options.names.group)
     kafka = ConfluentKafka(options.cluster)
-    report = TaskWriter(kafka, options, plan).write(BatchId("stream", 0), 0, [late_row()])
+    report = TaskWriter(kafka, options, plan).write(
+        BatchId(options.names.query, 0), 0, [late_row()]
+    )
     with closing(Committer(kafka, options)) as committer:
         with pytest.raises(CommitFailedError) as failed:
             committer.commit([report])

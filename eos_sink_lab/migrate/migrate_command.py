@@ -74,8 +74,8 @@ _TO_SESSIONS = (
     "eos_sink.register(spark) is called: docs/deployment.md."
 )
 _TO_FOREACH_BATCH = (
-    "In foreachBatch each write is exactly once by itself; several frames to one topic need "
-    "different eos.id options: docs/batch.md."
+    "In foreachBatch each write is exactly once by itself, under an eos.id of its own: "
+    "docs/batch.md."
 )
 _TO_OLDER_SPARK = (
     "Spark 3.5 has no data sources in Python. With --spark35 this command uses "
@@ -234,6 +234,8 @@ def _write_notes(findings: Sequence[Finding], queries: Sequence[Query]) -> Itera
             yield f"{finding.place} {finding.name}: {finding.note}"
     for query in queries:
         lacking = find_lacking(query) if query.way is Way.OPTIONS else []
+        if query.inside and not {given.key for given in query.options} & {"eos.id", "txnversion"}:
+            yield f"{query.place}: a write in foreachBatch needs an eos.id of its own."
         if lacking:
             names = ", ".join(lacking).replace("eos.id", "an absolute checkpointLocation or eos.id")
             yield f"{query.place}: the query also needs {names}."

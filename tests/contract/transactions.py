@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 
 from eos_sink.errors import ConfigurationError, OutcomeUnknownError
+from eos_sink.kafka.calls import retry_until
 from eos_sink.protocol.values import (
     RECORDED_MS,
     EndOutcome,
+    Place,
     ProduceFailed,
     ProducerFenced,
     Transaction,
@@ -293,11 +295,17 @@ class ControlContract:
             task.write(topic, b"a")
         control, place = harness.kafka().control(), (topic, 0)
         end(harness, tasks[0].transaction, commit=True)
-        holders = control.find_holders([place], harness.deadline())
-        assert holders == {place: tasks[1].transaction}
+
+        def wait_for(holders: dict[Place, Transaction]) -> None:
+            # The marker comes soon after EndTxn is answered.
+            soon = harness.deadline()
+            found = retry_until(soon, lambda: control.find_holders([place], soon), holders.__eq__)
+            assert found == holders
+
+        wait_for({place: tasks[1].transaction})
         for task in tasks[1:]:
             end(harness, task.transaction, commit=False)
-        assert control.find_holders([place], harness.deadline()) == {}
+        wait_for({})
 
     def test_list_open_sees_open_transactions_under_the_prefix_only(self, harness: Harness) -> None:
         topic = harness.create_topic()
