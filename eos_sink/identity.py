@@ -98,6 +98,11 @@ class QueryNames:
         """The driver's transactional id and its group instance id."""
         return f"{self.group}-driver"
 
+    @property
+    def probe(self) -> str:
+        """Has no transactions: what the brokers allow the query's ids is tried with it."""
+        return f"{self.group}-permission"
+
     def task(self, slot: int, partition: int) -> str:
         """The transactional id of a task. Two slots keep the ids bounded: a broker remembers
         an id for 7 days (`transactional.id.expiration.ms`)."""

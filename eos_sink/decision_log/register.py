@@ -126,7 +126,10 @@ class DecisionRegister:
     def has_record(self, deadline: Deadline) -> bool:
         """True if the query has a record. Fences no one, and does not wait for a transaction that a
         dead driver may have left open, so there may be a newer record behind it."""
-        return self.connect(deadline).known(deadline) is not None
+        found = self.connect(deadline).known(deadline)
+        if found and self._seen is None:
+            self._seen = _read(found)
+        return found is not None
 
     def read(self, deadline: Deadline, token: PlanToken | None = None) -> Entry:
         """The latest record. Fences no one.
@@ -310,7 +313,8 @@ class DecisionRegister:
         def read() -> tuple[Entry, int]:
             return self._read_latest(reader, deadline, token), reader.reached
 
-        timeout_ms = RECORDED_MS if self._seen and self._seen.seq else TRANSACTION_MS
+        has_record = any(known is not None and known.seq for known in (self._seen, token))
+        timeout_ms = RECORDED_MS if has_record else TRANSACTION_MS
         return open_log(self._kafka, self._names, timeout_ms, read, deadline)
 
     def _finish_opening(self, deadline: Deadline) -> None:

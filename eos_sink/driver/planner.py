@@ -11,7 +11,6 @@ import logging
 from typing import TYPE_CHECKING
 
 from eos_sink.decision_log import DecisionRegister
-from eos_sink.decision_log.driver_id import explain_wait
 from eos_sink.decision_log.hanging import topics_of
 from eos_sink.decision_log.other_logs import check_no_logs
 from eos_sink.driver.abort import (
@@ -306,8 +305,8 @@ class Planner:
         self._kafka.check_settings(self._names.driver, timeout_ms)
         self._check_unrecorded(deadline)
         self._settle_without_id(deadline)
-        with explain_wait(self._kafka, self._names):
-            control.check_timeout(self._names.driver, timeout_ms, deadline)
+        # Not with the driver's id, whose timeout tells that the log had a record.
+        control.check_timeout(self._names.probe, timeout_ms, deadline)
 
     def _check_dead_letter_topic(self, deadline: Deadline) -> None:
         name = self._options.dead_letter_topic

@@ -190,7 +190,10 @@ GUARDS = (
         "InitProducerId of the driver's id deletes what may be the last trace.",
         _CREATE_LOG
         + insert(
-            _PLANNER, "_check", "self._check_unrecorded(deadline)", after="with explain_wait(...):"
+            _PLANNER,
+            "_take_over",
+            "self._check_unrecorded(deadline)",
+            after="entry = self._register.open(deadline)",
         ),
         f"{_LOST}test_the_drivers_own_id_is_trace_enough",
         outside="the model's log is never deleted",

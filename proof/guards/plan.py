@@ -114,8 +114,7 @@ GUARDS = (
     guard(
         "a start names the partition that the driver's id waits for",
         "Otherwise no error says which broker is missing.",
-        swap(_PLANNER, "_check", "explain_wait(...)", "contextlib.nullcontext()")
-        + swap(
+        swap(
             "eos_sink/decision_log/opening.py",
             "open_log",
             "explain_wait(...)",

@@ -10,7 +10,7 @@ from eos_sink.driver.planner import Planner
 from eos_sink.errors import ClusterError, OperatorNeededError, SupersededError
 from eos_sink.kafka.deadline import Deadline
 from tests.fakes.kafka import FakeLogReader
-from tests.fakes.process import At, Moment
+from tests.fakes.process import At, Killed, Moment
 from tests.protocol.driver import Driver
 from tests.protocol.world import World, late_attempt
 
@@ -68,6 +68,19 @@ def test_a_tasks_id_is_trace_enough(world: World) -> None:
     world.cluster.coordinator.init(world.options.names.driver, 60_000)
     delete_log(world)
     assert stopped(world).data["transactions"] == [world.options.names.task(0, 0)]
+
+
+@pytest.mark.parametrize("moment", ["control.check_timeout", "log_producer.init"])
+def test_a_start_that_ends_before_its_record_leaves_the_trace(world: World, moment: str) -> None:
+    """The rows came from the driver, so no task's id tells that there was a record."""
+    Driver(world).run(0, [b"a"])
+    late_attempt(world, 0, 0)
+    killed = Driver(world)
+    At(killed.plans.process, moment, Moment.AFTER, killed.plans.process.kill)
+    with pytest.raises(Killed):
+        killed.planner.plan()
+    delete_log(world)
+    assert stopped(world).data["transactions"] == [world.options.names.driver]
 
 
 def test_another_log_by_mistake_is_noticed(world: World) -> None:
