@@ -266,11 +266,12 @@ class Committer:
     def _leave_former_identities(
         self, token: PlanToken, record: LogRecord, decision: Decision, deadline: Deadline
     ) -> None:
-        """Before the first decision of a stream under this identity; of frames, which may have
-        several at once, in each process."""
-        batch = decision.batch
+        """Before the first decision of a stream under this identity, to this topic; of frames,
+        which may have several identities at once, in each process."""
+        batch, before = decision.batch, record.decision
         may_share = batch.numbering is Numbering.FOREACH
-        is_first = may_share or record.last_of(batch.stream) is None
+        known = before and (before.batch.stream, before.route.topic)
+        is_first = may_share or known != (batch.stream, decision.route.topic)
         if batch.numbering.is_by_spark and is_first and batch.stream not in self._followed:
             from eos_sink.decision_log.claims import read_claims
 

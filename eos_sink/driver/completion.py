@@ -77,7 +77,7 @@ def read_back(
     check_completion(decision, lost)
     wanted = _visible(decision, lost)
     topics = sorted({*decision.topics, *options.declared_topics})
-    varies, most = options.topic is None, _TAIL
+    varies, most = decision.route.topic is None, _TAIL
     while True:
         found = {each: _FoundRows(topic_varies=varies) for each in wanted}
         tails = _scan(kafka, topics, found, most, deadline)

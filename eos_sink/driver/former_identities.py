@@ -18,6 +18,7 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.protocol.model import Decision, LogRecord, PlanToken
+from eos_sink.protocol.operator_errors import unrepaired
 from eos_sink.protocol.rules import check_former
 
 _LOGGER = logging.getLogger("eos_sink.driver")
@@ -39,7 +40,8 @@ def leave_former_identities(
         others: that have claimed its stream.
 
     Raises:
-        OperatorNeededError: one has decided this batch, or a later one.
+        OperatorNeededError: one has decided this batch, or a later one; or has lost a part of its
+            last one.
         EosSinkError: one cannot be read, or be taken over.
     """
     records = {names: _read(kafka, names, deadline) for names in others}
@@ -68,6 +70,9 @@ def _retire(
         # A driver that is left may have decided until now.
         last = check_former(token.names, decision, former, entry.record)
         found = settle(kafka, former, entry.record, deadline, just_decided=False)
+        if entry.decision and found.lost:
+            log = entry.position.topic
+            raise unrepaired(former, log, decision.batch, entry.decision, found.lost)
         listed = list_undecided(kafka, former, entry.decision, deadline)
         # Its own run, so that the record still tells how the query was started there.
         run = entry.record.run

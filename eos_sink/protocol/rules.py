@@ -184,20 +184,20 @@ def check_former(
         OperatorNeededError: it has.
     """
     latest, batch = record.decision, decision.batch
-    topics = {each.route.topic for each in (decision, latest) if each}
-    if len(topics) > 1 and None not in topics:
-        return None
     of_query = (each for each in reversed(record.decided) if each.is_of_query(batch))
     last = next(of_query, None)
-    if last is None:
+    if last is None or (latest and latest.batch == last and _is_elsewhere(decision, latest)):
         return None
-    if not last.is_moved_from(batch):
-        if latest and _is_same_frame(decision, latest):
-            raise operator_errors.moved_checkpoint(names, batch, former, record, last)
-        return None
-    if last.batch >= batch.batch and last != record.dropped:
+    moved = last.is_moved_from(batch)
+    repeats = moved or (latest is not None and _is_same_frame(decision, latest))
+    if last != record.dropped and last.batch >= batch.batch + (not repeats):
         raise operator_errors.moved_checkpoint(names, batch, former, record, last)
-    return None if record.has_retired(last.stream) else last
+    return last if moved and not record.has_retired(last.stream) else None
+
+
+def _is_elsewhere(decision: Decision, other: Decision) -> bool:
+    topics = {decision.route.topic, other.route.topic}
+    return len(topics) > 1 and None not in topics
 
 
 def _is_same_frame(decision: Decision, other: Decision) -> bool:

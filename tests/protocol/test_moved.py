@@ -11,7 +11,7 @@ from eos_sink.errors import ConfigurationError, OperatorNeededError, SupersededE
 from eos_sink.kafka.deadline import Deadline
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import At, Moment
-from tests.protocol.driver import FRAMES, Driver, Job
+from tests.protocol.driver import FRAMES, Driver, Job, lose_last
 from tests.protocol.world import World, open_ids
 
 
@@ -136,3 +136,44 @@ def test_a_run_may_write_frames_of_one_batch_under_several_identities(
     Job(world).run(FRAMES(5), [b"a"], spark_run="one")
     Job(moved(world)).run(FRAMES(5), [rows], spark_run=spark_run)
     assert world.visible() == sorted([b"a", rows])
+
+
+def to_other_topic(world: World) -> World:
+    if "other" not in world.cluster.topics:
+        world.cluster.create_topic("other", 1)
+    return World([], cluster=world.cluster, options=replace(world.options, topic="other"))
+
+
+def test_the_topic_of_another_stream_there_says_nothing_about_this_one(world: World) -> None:
+    Driver(world).run(0, [b"a"])
+    Driver(to_other_topic(world), "stream-2").run(0, [b"b"])
+    with pytest.raises(OperatorNeededError, match="under another identity"):
+        Driver(moved(world)).run(0, [b"a"])
+    assert world.visible() == [b"a"]
+
+
+def test_a_copy_that_changes_to_the_topic_of_its_original_leaves_it(world: World) -> None:
+    Driver(world).run(0, [b"a"])
+    copy = moved(world)
+    Driver(to_other_topic(copy)).run(1, [b"b"])
+    Driver(copy).run(2, [b"c"])
+    with pytest.raises(ConfigurationError, match="gone on under another identity"):
+        Driver(world).run(2, [b"c"])
+    assert world.visible() == [b"a", b"c"]
+
+
+def test_a_frame_of_an_older_batch_is_not_written_under_another_identity(world: World) -> None:
+    """Of an old copy of the checkpoint, when the writes were given other names."""
+    for batch in (5, 6):
+        Job(world).run(FRAMES(batch), [b"a%d" % batch], spark_run="one")
+    with pytest.raises(OperatorNeededError, match="under another identity"):
+        Job(moved(world)).run(FRAMES(5), [b"a5"], spark_run="two")
+    assert world.visible() == [b"a5", b"a6"]
+
+
+def test_what_is_lost_under_the_former_identity_stops_the_new_one(world: World) -> None:
+    """Code inside foreachBatch has caught the error, so Spark has noted the batch as done."""
+    lose_last(world, [b"a", b"b"], [b"c", b"d"])
+    with pytest.raises(OperatorNeededError, match="were aborted after their decision"):
+        Driver(moved(world)).run(1, [b"e"])
+    assert world.visible() == [b"a", b"b"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eos_sink.errors import ConfigurationError, OperatorNeededError
+from eos_sink.errors import ConfigurationError, OperatorNeededError, UnfinishedError
 from eos_sink.protocol.model import Route
 from tests.protocol.driver import Driver, decide_and_die, lose_last
 from tests.protocol.world import TOPIC, World, late_attempt, latest, open_ids
@@ -47,6 +47,19 @@ def test_what_is_lost_of_a_batch_does_not_go_by_other_options_than_the_rest(
     assert (world.visible(), in_other_topic(world)) == ([b"a"], [])
     world.options = former
     Driver(world).run(0, [b"a"], [b"b"])
+    assert world.visible() == [b"a", b"b"]
+
+
+def test_other_options_leave_a_batch_that_is_completed_by_row_as_it_is(world: World) -> None:
+    lose_last(world)
+    with pytest.raises(UnfinishedError):
+        Driver(world).run(0, [b"b", b"a"])
+    former = world.options
+    change(world, topic=None)
+    with pytest.raises(ConfigurationError, match="Start the query once with"):
+        Driver(world).run(0, [b"b", b"a"])
+    world.options = former
+    Driver(world).run(0, [b"b", b"a"])
     assert world.visible() == [b"a", b"b"]
 
 
