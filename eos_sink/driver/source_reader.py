@@ -6,11 +6,13 @@ compares again before it decides, since another driver may have moved the positi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Protocol
 
 from eos_sink.decision_log.start_notes import read_note, write_note
 from eos_sink.driver.group_claims import find_movers, find_writers
+from eos_sink.driver.settle import settle
 from eos_sink.errors import ConfigurationError, OperatorNeededError
 from eos_sink.identity import QueryNames, shown_location
 from eos_sink.kafka.deadline import Deadline
@@ -26,6 +28,7 @@ from eos_sink.protocol.source_rules import (
     has_written_as_query,
     is_new_stream,
     new_partitions,
+    returns_to_start,
 )
 from eos_sink.protocol.values import Offsets
 from eos_sink.sink_options import SOURCE_GROUP, SinkOptions, SourceOptions
@@ -226,6 +229,8 @@ class SourceReader:
         begins = self._begin_of(batch.batch) or {}
         if batch.batch or self.files.latest_commit() is not None:
             return source_errors.unfinished_elsewhere(self.query(), batch, begins)
+        # Where the group is tells more than where this batch begins.
+        self.check_group(None, begins, deadline)
         note = StartNote(batch.source, None, begins)
         write_note(self._kafka, self._names, self._source.group, note, deadline)
         return source_errors.begun_before(self.query(), batch, begins)
@@ -277,20 +282,67 @@ class SourceReader:
         if any(committed.get(place, offset) != offset for place, offset in begins.items()):
             other = None if known is not None else self._find_mover(committed, deadline)
             raise source_errors.foreign_group(query, begins, committed, other)
+        if known is None and not committed.keys() & begins.keys():
+            self._check_expired(begins, query, deadline)
+
+    def _check_expired(self, begins: Offsets, query: Reading, deadline: Deadline) -> None:
+        """Check a group without offsets: an identity that has moved it may be the query's."""
+        found = ((each, known.reached) for each, known, _ in self._find_movers(deadline))
+        movers = [(each, reached) for each, reached in found if begins.keys() & reached.keys()]
+        if any(all(reached.get(p, at) == at for p, at in begins.items()) for _, reached in movers):
+            return
+        for other, reached in movers:
+            raise source_errors.foreign_group(query, begins, reached, other, expired=True)
 
     def _find_mover(self, committed: Offsets, deadline: Deadline) -> QueryNames | None:
-        """The identity that the query may have had before: it has moved the group to where it is,
-        and has written to the same topic."""
+        """The identity that the query may have had before, and that has moved the group to where it
+        is."""
+        for other, known, record in self._find_movers(deadline):
+            if not known.differs(committed):
+                self.check_rest(other, record, deadline)
+                return other
+        return None
+
+    def _find_movers(
+        self, deadline: Deadline
+    ) -> Iterator[tuple[QueryNames, SourcePosition, LogRecord]]:
+        """The other identities that have moved the group, and have written to the same topic."""
         own = {self._options.topic, *self._options.declared_topics} - {None}
         for other, record in find_movers(self._kafka, self._source.group, deadline):
             known, written = record.source, record.decision
             assert known is not None
             topics = {*written.topics} if written else set()
             is_elsewhere = own and topics and not own & topics
-            is_there = not known.stale and not known.differs(committed)
-            if other != self._names and is_there and not is_elsewhere:
-                return other
-        return None
+            if other != self._names and not known.stale and not is_elsewhere:
+                yield other, known, record
+
+    def check_rest(self, other: QueryNames, record: LogRecord, deadline: Deadline) -> None:
+        """Make visible what an identity of the query has decided: the group is behind it.
+
+        Raises:
+            OperatorNeededError: a part of it is lost, or in doubt.
+        """
+        decision, lost = record.decision, self.settle(other, record, deadline)
+        if decision is None or not lost:
+            return
+        query = replace(self.query(), names=other)
+        if returns_to_start(record, decision, lost) is not None:
+            was = operator_errors.former_start(other, record, decision.batch)
+            raise source_errors.invisible_elsewhere(query, decision, was)
+        raise source_errors.half_visible(query, decision, lost)
+
+    def settle(self, names: QueryNames, record: LogRecord, deadline: Deadline) -> frozenset[int]:
+        """Make visible what is decided, as with the start of the query; return what is lost.
+
+        Raises:
+            OperatorNeededError: a part of it is in doubt.
+        """
+        decision = record.decision
+        found = settle(self._kafka, names, record, deadline, just_decided=False)
+        if decision is not None and found.doubtful:
+            log, again = self._options.log_topic, found.made_again
+            raise operator_errors.in_doubt(names, log, decision, found.doubtful, again)
+        return found.lost
 
     def check_kept(
         self, known: SourcePosition, deadline: Deadline, *, has_begun: bool = True

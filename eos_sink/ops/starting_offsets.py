@@ -10,18 +10,15 @@ from enum import Enum
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.decision_log.start_notes import read_note, write_note
 from eos_sink.driver.group_claims import find_movers
-from eos_sink.driver.settle import Settlement, settle
 from eos_sink.driver.source_reader import CheckpointFiles, SourceReader, read_logs
 from eos_sink.errors import ConfigurationError
-from eos_sink.identity import QueryNames
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, TopicDescription
 from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.options import parse_batch_options, parse_options
-from eos_sink.protocol import operator_errors, source_errors
+from eos_sink.protocol import source_errors
 from eos_sink.protocol.model import BatchId, LogRecord, SourcePosition
-from eos_sink.protocol.source_errors import Reading
 from eos_sink.protocol.source_rules import (
     StartNote,
     check_whole,
@@ -94,7 +91,7 @@ class _Query:
         files: CheckpointFiles | None,
     ) -> None:
         self._kafka, self._source = kafka, source
-        self._names, self._log = options.names, options.log_topic
+        self._names = options.names
         self._reader = SourceReader(kafka, options, source, files)
         self._deadline = Deadline(options.step_timeout)
         register = DecisionRegister(kafka, options.names)
@@ -141,7 +138,7 @@ class _Query:
         """The group's offsets where the log does not know the position, in topics that are read."""
         group = self._source.group
         for names, record in find_movers(self._kafka, group, self._deadline):
-            self._bring_to_rest(names, record)
+            self._reader.check_rest(names, record, self._deadline)
         committed = self._kafka.group_offsets(group, self._deadline)
         topics = self._source.topics
         begins = {
@@ -155,15 +152,6 @@ class _Query:
             raise source_errors.rows_before_group_are_gone(self._reader.query(), gone)
         return begins
 
-    def _bring_to_rest(self, names: QueryNames, record: LogRecord) -> None:
-        """Make visible what an identity of the query has decided: the group is behind it."""
-        decision, found = record.decision, self._settle(names, record)
-        if decision is not None and found.doubtful:
-            raise operator_errors.in_doubt(names, self._log, decision, found.doubtful)
-        if decision is not None and found.lost:
-            query = Reading(names, self._log, self._source.group)
-            raise source_errors.half_visible(query, decision, found.lost)
-
     def _note_start(self) -> Offsets:
         """Note what is in the checkpoint of a query that the log does not know; return where a
         first batch has begun that was there unfinished.
@@ -175,7 +163,10 @@ class _Query:
         stream, number = files.stream_id() or "", files.latest_batch()
         known = read_note(self._kafka, group, self._deadline)
         if number is None:
-            note = StartNote(stream, 0, known.begins if known is not None else {})
+            # Once an identity has moved the group, that tells where the query stands.
+            has_moved = any(find_movers(self._kafka, group, self._deadline))
+            begins = known.begins if known is not None and not has_moved else {}
+            note = StartNote(stream, 0, begins)
         elif files.latest_commit() == number:
             note = StartNote(stream, number + 1)
         else:
@@ -201,19 +192,13 @@ class _Query:
             check_whole(query, None, known)
         self._reader.check_kept(known, self._deadline, has_begun=False)
         self._reader.check_group(known, {}, self._deadline, has_begun=False)
-        decision, found = record.decision, self._settle(self._names, record)
-        if decision is not None and found.doubtful:
-            raise operator_errors.in_doubt(self._names, self._log, decision, found.doubtful)
-        if decision is not None and found.lost:
-            start = returns_to_start(record, decision, found.lost)
+        decision, lost = record.decision, self._reader.settle(self._names, record, self._deadline)
+        if decision is not None and lost:
+            start = returns_to_start(record, decision, lost)
             if start is None:
-                raise source_errors.half_visible(query, decision, found.lost)
+                raise source_errors.half_visible(query, decision, lost)
             known = start
         return known
-
-    def _settle(self, names: QueryNames, record: LogRecord) -> Settlement:
-        """What is decided becomes visible, as with the start of the query."""
-        return settle(self._kafka, names, record, self._deadline, just_decided=False)
 
     def _list_partitions(self, known: Iterable[str]) -> list[Place]:
         selected = self._source.topics

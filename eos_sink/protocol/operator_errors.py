@@ -150,27 +150,31 @@ def moved_checkpoint(
         record: the latest one of the former identity.
         decided: the stream's last batch there.
     """
-    origin = record.run.origin if record.run else Origin()
-    given = former.group if origin == Origin() else f"{origin} ({former.group})"
-    inside = decided.numbering is Numbering.FOREACH
-    way = "within foreachBatch" if inside else "with writeStream.format"
+    was = former_start(former, record, decided)
     remedy = (
-        f"Start the query once as it was then: {way}, {given}. It finishes its batch. Change it "
-        "after that."
+        f"Start the query once as it was then: {was}. It finishes its batch. Change it after that."
         if not record.has_retired(decided.stream)
         else f"Start the query with a new checkpoint that begins behind batch {decided.batch}: all "
         "rows up to there are visible."
     )
     return _needed(
         f"Query {names.query}: Spark runs {batch}, but {decided} was decided under another "
-        f"identity, {given}, written {way}. The batch's partitions and rows would be written "
-        "twice. Nothing of it is visible here.",
+        f"identity, {was}. The batch's partitions and rows would be written twice. Nothing of it "
+        "is visible here.",
         remedy,
         batch.batch,
         stream=batch.stream,
         query=former.query,
         prefix=former.prefix,
     )
+
+
+def former_start(former: QueryNames, record: LogRecord, decided: BatchId) -> str:
+    """How a query was started under a former identity: its way of writing, and its names."""
+    origin = record.run.origin if record.run else Origin()
+    given = former.group if origin == Origin() else f"{origin} ({former.group})"
+    inside = decided.numbering is Numbering.FOREACH
+    return f"{'within foreachBatch' if inside else 'with writeStream.format'}, {given}"
 
 
 def unrepaired(

@@ -211,7 +211,7 @@ def second_frame(names: QueryNames, batch: BatchId) -> ConfigurationError:
     return ConfigurationError(
         f"Query {names.query}: {batch} is written a second time under this identity in one run: "
         "another frame to the same topic, or the same write tried again. The sink could not tell a "
-        "replay of the one from the other. The first write is visible, nothing of this one is.",
+        "replay of the one from the other. The first write is decided, nothing of this one is.",
         remedy="Leave the first write as it is, give each further one an eos.id of its own "
         "(.option('eos.id', '<query and frame>')), and start the query again. If it is the same "
         "write tried again, let the error end the query instead.",

@@ -7,7 +7,7 @@ it says so.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from eos_sink.errors import Action, ClusterError, ConfigurationError, OperatorNeededError
@@ -192,22 +192,32 @@ def group_differs(
 
 
 def foreign_group(
-    query: Reading, start: Offsets, committed: Offsets, other: QueryNames | None
+    query: Reading,
+    start: Offsets,
+    committed: Offsets,
+    other: QueryNames | None,
+    *,
+    expired: bool = False,
 ) -> ConfigurationError:
     """The log knows no position, and the group has offsets of another program.
 
     Args:
         other: as in `group_differs`.
+        expired: the offsets are those of the other identity's record, and the group has none.
     """
+    again = ""
+    if other is not None and expired:
+        command = replace(query, names=other).command(USE_RECORD)
+        again = f"Run {command}: it commits the offsets again. Then "
     wrong = {p: (committed[p], at) for p, at in start.items() if committed.get(p, at) != at}
     return ConfigurationError(
-        f"{query.title} has committed nothing to group {query.group} yet, but the group has "
-        f"offsets{f' of {other.query}' if other else ''}, and the query begins elsewhere (group "
-        f"and query): {_show_both(wrong)}. Nothing was written.",
+        f"{query.title} has committed nothing to group {query.group} yet, but the group "
+        f"{'had' if expired else 'has'} offsets{f' of {other.query}' if other else ''}, and the "
+        f"query begins elsewhere (group and query): {_show_both(wrong)}. Nothing was written.",
         remedy="Name another group with eos.source.group.id, and start the query again."
         if other is None
-        else f"{_capital(query.restart).rstrip(')')}, default='committed'): it goes on where "
-        "the query has stood under that name.",
+        else f"{_capital(again + query.restart).rstrip(')')}, default='committed'): it goes on "
+        "where the query has stood under that name.",
         data={"group": query.group, "committed": as_json({p: committed[p] for p in wrong})},
     )
 
@@ -223,6 +233,22 @@ def half_visible(query: Reading, decision: Decision, lost: Collection[int]) -> O
         remedy="Start the query with its old checkpoint: it writes these rows again. If that is "
         f"lost, {resolve_command(query.names, query.log, ACCEPT)} gives these rows up.",
         data={"batch": decision.batch.batch, "partitions": partitions, "rows": rows},
+    )
+
+
+def invisible_elsewhere(query: Reading, decision: Decision, was: str) -> OperatorNeededError:
+    """All of a batch was lost, and the group that another identity has moved is behind it.
+
+    Args:
+        query: under the former identity.
+        was: how the query was started under it.
+    """
+    return OperatorNeededError(
+        f"{query.title}: all rows of {decision.batch} were aborted after their decision, and group "
+        f"{query.group} is behind them. Nothing was written.",
+        remedy=f"Start the query once as it was then: {was}. It reads these rows again. Change it "
+        "after that.",
+        data={"batch": decision.batch.batch, "rows": decision.total.rows},
     )
 
 

@@ -7,11 +7,12 @@ import copy
 import random
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from eos_sink.errors import EosSinkError, OperatorNeededError
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.resolve import Choice
 from eos_sink.ops.source_position import Use, choose, read_source
@@ -34,7 +35,10 @@ ROWS = 12
 CHANGES = (Fault.OTHER_TOPIC,)
 OTHERS = (*FAULTS, Fault.FOREIGN, Fault.NO_COORDINATOR, Fault.NO_GROUP_COORDINATOR)
 _WITH_TOPIC = re.compile(r"Start the query once with topic=([^,]+),")
-_FORMER_START = "as it was started last", "as it was then", "the sink that has begun the batch"
+_FORMER_START = "as it was started last", "the sink that has begun the batch"
+_AS_THEN = re.compile(
+    r"as it was then: (within foreachBatch|with writeStream.format), eos.id '(\w+)'"
+)
 SPARK_ERRORS = (AnotherRun, Incomplete)
 
 
@@ -227,6 +231,10 @@ class SourceStory:
             given, self._foreach = self._worked
             self._given = dict(given)
             self._parse()
+        elif then := _AS_THEN.search(remedy):
+            self._foreach = then[1] == "within foreachBatch"
+            self._given["eos.id"] = then[2]
+            self._parse()
         elif once := _WITH_TOPIC.search(remedy):
             self._given["topic"] = once[1]
             self._parse()
@@ -237,8 +245,15 @@ class SourceStory:
         elif "In doubt:" in remedy:
             self._end_doubts()
         elif "Name another group" in remedy:
+            if ELSEWHERE in (self._given["topic"], self._worked[0]["topic"]):
+                # With another topic it is another query, which reads all rows.
+                self.world.accepted.update(self.world.rows())
             self._group += "-2"
             self._switch(on=True)
+        elif USE_RECORD in remedy and "default='committed'" in remedy:
+            self._use(Use.RECORD, next(each for each in self._identities() if each.query in remedy))
+            self._default = "committed"
+            self._delete()
         elif USE_RECORD in remedy:
             chosen = Use.GROUP if self.plot.resets and self._is_reset() else Use.RECORD
             if chosen is Use.GROUP:
@@ -293,8 +308,13 @@ class SourceStory:
             and committed(self.world, self._group)[0] == 0
         )
 
-    def _use(self, chosen: Use) -> None:
-        kafka, names = FakeKafka(self.world.cluster), self.world.options.names
+    def _identities(self) -> Iterator[QueryNames]:
+        for eos_id in ("story", "another"):
+            given = {**self._given, "eos.id": eos_id}
+            yield from (parse_options(given).names, parse_batch_options(given).sink.names)
+
+    def _use(self, chosen: Use, names: QueryNames | None = None) -> None:
+        kafka, names = FakeKafka(self.world.cluster), names or self.world.options.names
         state = read_source(kafka, names, self._group, Deadline(30))
         choose(kafka, names, state, chosen, Deadline(30))
 

@@ -6,7 +6,10 @@ import json
 
 import pytest
 
-from eos_sink.errors import Action, OperatorNeededError
+from eos_sink.errors import Action, ConfigurationError, OperatorNeededError
+from eos_sink.identity import QueryNames
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.ops.source_position import Use, choose, read_source
 from eos_sink.ops.starting_offsets import find_starting_offsets
 from eos_sink.protocol.model import BatchId, Numbering
 from tests.fakes.kafka import FakeKafka
@@ -44,6 +47,20 @@ def find(
     kafka = FakeKafka(world.cluster)
     found = find_starting_offsets(given, default, lambda _: kafka, files or Checkpoint(None))
     return dict(json.loads(found)[INPUT])
+
+
+def find_numbers(
+    world: ReadingWorld, default: str = "earliest", eos_id: str = "story"
+) -> dict[int, int]:
+    """Where a new checkpoint begins."""
+    found = find(world, default=default, eos_id=eos_id)
+    return {int(number): max(0, offset) for number, offset in found.items()}
+
+
+def use_record(world: ReadingWorld, names: QueryNames) -> None:
+    kafka = FakeKafka(world.cluster)
+    state = read_source(kafka, names, GROUP, Deadline(30))
+    choose(kafka, names, state, Use.RECORD, Deadline(30))
 
 
 def write_in_foreach_batch(reader: Reader, **extra: str) -> None:
@@ -210,3 +227,70 @@ class TestAFormerIdentity:
         with pytest.raises(OperatorNeededError) as raised:
             find(reader.world, default="committed", eos_id="renamed")
         assert raised.value.data["rows"] == 2
+
+    def test_tells_where_to_begin_instead_of_an_old_note(self, reader: Reader) -> None:
+        # The very first start was refused, and noted where its checkpoint began.
+        reader.files = Checkpoint(began={0: 0, 1: 0}, ends={0: {0: 1, 1: 1}})
+        with pytest.raises(OperatorNeededError):
+            find(reader.world, reader.files)
+        reader.new_checkpoint(find_numbers(reader.world))
+        reader.run(2)
+        assert find(reader.world, default="committed", eos_id="renamed") == {"0": 2, "1": 2}
+
+    def test_is_named_also_if_the_first_start_is_tried_twice(self, reader: Reader) -> None:
+        reader.run(2)
+        self.rename(reader)
+        for _ in range(3):
+            reader.new_checkpoint(find_numbers(reader.world, eos_id="renamed"))
+            reader.files.ends[0] = {0: 3, 1: 3}
+            with pytest.raises(ConfigurationError, match="default='committed'"):
+                reader.driver.planner.plan()
+            with pytest.raises(ConfigurationError, match="default='committed'"):
+                find(reader.world, reader.files, eos_id="renamed")
+        # As the error says.
+        reader.new_checkpoint(find_numbers(reader.world, "committed", "renamed"))
+        reader.run()
+        assert reader.world.visible() == [b"0-0", b"0-1", b"0-2", b"1-0", b"1-1", b"1-2"]
+
+    def test_is_named_also_if_the_group_has_expired(self, reader: Reader) -> None:
+        former = reader.world.options.names
+        reader.run(2)
+        reader.world.cluster.groups.committed.clear()
+        self.rename(reader)
+        reader.new_checkpoint(find_numbers(reader.world, eos_id="renamed"))
+        reader.files.ends[0] = {0: 3, 1: 3}
+        with pytest.raises(ConfigurationError, match=r"--use record.*default='committed'"):
+            reader.driver.planner.plan()
+        # As the error says.
+        use_record(reader.world, former)
+        reader.new_checkpoint(find_numbers(reader.world, "committed", "renamed"))
+        reader.run()
+        assert reader.world.visible() == [b"0-0", b"0-1", b"0-2", b"1-0", b"1-1", b"1-2"]
+
+    def test_may_have_stood_where_a_group_that_has_expired_goes_on(self, reader: Reader) -> None:
+        reader.run(2)
+        reader.world.cluster.groups.committed.clear()
+        self.rename(reader)
+        find(reader.world, reader.files, eos_id="renamed")
+        reader.run()
+        assert reader.world.visible() == [b"0-0", b"0-1", b"0-2", b"1-0", b"1-1", b"1-2"]
+
+    def test_that_has_lost_its_last_batch_is_started_once_more(self, reader: Reader) -> None:
+        """The group is behind rows that are nowhere: `--use group` would leave them out."""
+        first = reader.world.options
+        reader.run()
+        self.rename(reader)
+        reader.new_checkpoint({0: 1, 1: 1}, "stream-2")
+        number = reader.begin()
+        plan = reader.driver.planner.plan()
+        reader.driver.dies_committing(reader.driver.write(plan, number, *reader.rows(number)))
+        reader.world.cluster.coordinator.time_out()
+        renamed, reader.world.options = reader.world.options, first
+        with pytest.raises(OperatorNeededError) as raised:
+            find(reader.world)
+        assert raised.value.remedy.startswith("Start the query once as it was then: with writeSt")
+        # As the error says.
+        reader.world.options = renamed
+        reader.new_checkpoint(find_numbers(reader.world, eos_id="renamed"), "stream-3")
+        reader.run()
+        assert reader.world.visible() == [b"0-0", b"0-1", b"1-0", b"1-1"]
