@@ -80,7 +80,7 @@ class Config:
     checkpoint: str
     results: str
     batches: list[list[list[str]]]
-    stream: str = "stream"
+    stream: str
     pieces: int = PIECES
     topics: list[str] = field(default_factory=list)
     arm: list[dict[str, Any]] = field(default_factory=list)

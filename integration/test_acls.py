@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import eos_sink
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import ClusterError, OperatorNeededError
@@ -121,22 +122,25 @@ class WithSource:
     def __init__(self, query: SecuredQuery, home: Path) -> None:
         self.query, name = query, uuid.uuid4().hex[:8]
         self.source, self.group = f"in-{name}", f"readers-{name}"
+        self.batch = BatchId(f"stream-{name}", 0)
         query._cluster.create_topic(self.source, partitions=2)
         self.offsets = {(self.source, 0): 0, (self.source, 1): 0}
+        given = {"eos.source.group.id": self.group, "checkpointLocation": str(home)}
+        given = {**query._given, **given, "subscribe": self.source}
+        self.options = parse_options(given)
+        needs = documented(query.topic, query.options.log_topic, source=(self.source, self.group))
+        self.needs = [acl for acl in needs if acl not in query.needs]
+        query.access.allow(query.user, *self.needs)
+        eos_sink.starting_offsets(given)
         now = f'{{"batchWatermarkMs":0,"batchTimestampMs":{int(time.time() * 1000)},"conf":{{}}}}'
         offsets = json.dumps({self.source: {"0": 0, "1": 0}})
         for path, text in {
-            "metadata": '{"id":"stream"}',
+            "metadata": json.dumps({"id": self.batch.stream}),
             "offsets/0": f"v1\n{now}\n{offsets}",
             "sources/0/0": f"\0v1\n{offsets}",
         }.items():
             (home / path).parent.mkdir(parents=True, exist_ok=True)
             (home / path).write_text(text)
-        given = {"eos.source.group.id": self.group, "checkpointLocation": str(home)}
-        self.options = parse_options({**query._given, **given, "subscribe": self.source})
-        needs = documented(query.topic, query.options.log_topic, source=(self.source, self.group))
-        self.needs = [acl for acl in needs if acl not in query.needs]
-        query.access.allow(query.user, *self.needs)
 
     def run(self) -> None:
         """One batch, by new clients."""
@@ -145,7 +149,7 @@ class WithSource:
         try:
             task = TaskWriter(kafka, self.options, planner.plan())
             rows = pa.RecordBatch.from_pydict({"value": ["a"]})
-            committer.commit([task.write(BatchId("stream", 0), 0, iter([rows]))])
+            committer.commit([task.write(self.batch, 0, iter([rows]))])
             assert kafka.group_offsets(self.group, Deadline(SOON_S)) == self.offsets
         finally:
             planner.close()
@@ -291,7 +295,7 @@ def test_a_topic_of_the_column_that_cannot_be_read_back_is_not_decided(start: St
     planner = Planner(kafka, options)
     plan = planner.plan()
     rows = pa.RecordBatch.from_pydict({"value": ["a"], "topic": [query.topic]})
-    report = TaskWriter(kafka, options, plan).write(BatchId("stream", 0), 0, iter([rows]))
+    report = TaskWriter(kafka, options, plan).write(BatchId(unique("stream"), 0), 0, iter([rows]))
     with pytest.raises(ClusterError) as caught:
         Committer(kafka, options).commit([report])
     assert caught.value.data["missing"] == [str(query.need(READ))]

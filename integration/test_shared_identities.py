@@ -17,7 +17,7 @@ from eos_sink.sink_options import SinkOptions
 from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import assert_each_once, read_topic
-from integration.topics import new_topic
+from integration.topics import new_topic, unique
 
 
 class Application:
@@ -63,14 +63,15 @@ def test_two_prefixes_of_one_id_do_not_overwrite_each_others_decisions(
         )
 
     a, b = start("a-"), start("b-")
-    a.write(BatchId("stream-a", 0), "a0")
-    decided_late = a.prepare(BatchId("stream-a", 1), "a1")
-    b.write(BatchId("stream-b", 0), "b0")
+    of_a, of_b = unique("stream-a"), unique("stream-b")
+    a.write(BatchId(of_a, 0), "a0")
+    decided_late = a.prepare(BatchId(of_a, 1), "a1")
+    b.write(BatchId(of_b, 0), "b0")
     a.commit(decided_late)
     b.close()
     # Spark has not noted B's batch as done, and replays it.
     b = start("b-")
-    b.write(BatchId("stream-b", 0), "b0")
+    b.write(BatchId(of_b, 0), "b0")
     for application in (a, b):
         application.close()
     assert_each_once(read_topic(kafka.bootstrap_servers, topic), ["a0", "a1", "b0"])
@@ -91,12 +92,13 @@ def test_of_two_queries_that_take_turns_under_one_eos_id_the_first_goes_on_under
         finally:
             job.close()
 
-    write("shared", "one", 0, "one-0")
-    write("shared", "two", 0, "two-0")
+    shared, own, one, two = map(unique, ("shared", "own", "one", "two"))
+    write(shared, one, 0, "one-0")
+    write(shared, two, 0, "two-0")
     for batch in (0, 1):
-        with pytest.raises(ConfigurationError, match="stream two has followed it"):
-            write("shared", "one", batch, f"one-{batch}")
-    write("one", "one", 1, "one-1")
-    write("shared", "two", 1, "two-1")
+        with pytest.raises(ConfigurationError, match=f"stream {two} has followed it"):
+            write(shared, one, batch, f"one-{batch}")
+    write(own, one, 1, "one-1")
+    write(shared, two, 1, "two-1")
     rows = ["one-0", "one-1", "two-0", "two-1"]
     assert_each_once(read_topic(kafka.bootstrap_servers, topic), rows)

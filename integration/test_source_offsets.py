@@ -414,7 +414,7 @@ def test_another_name_does_not_write_a_batch_again_that_is_decided(copy: Copy) -
     copy.run()
     unfinish(copy)
     former, copy.options["eos.id"] = copy.options["eos.id"], f"{copy.options['eos.id']}-renamed"
-    with pytest.raises(OperatorNeededError, match="Undo that change"):
+    with pytest.raises(OperatorNeededError, match="Start the query once as it was then"):
         copy.frame()
     with pytest.raises(PySparkException, match="decided under another identity"):
         copy.run(copy.frame("earliest"))
@@ -428,9 +428,9 @@ def test_another_name_does_not_write_a_batch_again_that_is_decided(copy: Copy) -
 
 
 def test_another_query_on_the_topic_does_not_tell_where_to_begin(copy: Copy) -> None:
-    """It writes in foreachBatch, and none of the two has an eos.id."""
-    del copy.options["eos.id"]
+    """It writes in foreachBatch, which requires an eos.id; the query started after it has none."""
     others = {**copy.options, "eos.source.group.id": f"{copy.group}-others"}
+    others["eos.id"] = f"{copy.options.pop('eos.id')}-others"
     others["checkpointLocation"] = str(copy.checkpoint.with_name("others"))
 
     def write(frame: DataFrame, _: int) -> None:
