@@ -34,9 +34,7 @@ ALL_KINDS = (
     (Numbering.ONCE, Numbering.ONCE),
     (Numbering.VERSION, Numbering.VERSION),
     (Numbering.STREAM,),
-    (Numbering.STREAM, Numbering.STREAM),
-    (Numbering.FOREACH, Numbering.ONCE),
-    (Numbering.FOREACH, Numbering.FOREACH),
+    (Numbering.FOREACH,),
 )
 SHORT = (Fault.LOSE_ANSWER,)
 TRIED = [t if t in SHORT else pytest.param(t, marks=pytest.mark.long) for t in FAULTS]
