@@ -163,9 +163,9 @@ class _Query:
         stream, number = files.stream_id() or "", files.latest_batch()
         known = read_note(self._kafka, group, self._deadline)
         if number is None:
-            # Once an identity has moved the group, that tells where the query stands.
-            has_moved = any(find_movers(self._kafka, group, self._deadline))
-            begins = known.begins if known is not None and not has_moved else {}
+            begins = known.begins if known is not None else {}
+            if begins and any(find_movers(self._kafka, group, self._deadline)):
+                begins = {}  # The group tells where the query stands.
             note = StartNote(stream, 0, begins)
         elif files.latest_commit() == number:
             note = StartNote(stream, number + 1)
