@@ -24,7 +24,7 @@ one() {
   case "$3" in *-DLIVE*) search=-DNFAIR=3; how="-E -a -f -N ${1%%:*}";; esac
   # shellcheck disable=SC2086  # the flags are words
   spin $3 -a "$H/$MODEL" >spin.out 2>&1 &&
-    gcc "$([ "$2" = violation ] && echo -O0 || echo -O2)" $search -DCOLLAPSE -DVECTORSZ=2048 -DMEMLIM="${MEM:-7000}" -o pan pan.c 2>gcc.out ||
+    gcc "$([ "$2" = violation ] || [ "$MODE" = short ] && echo -O0 || echo -O2)" $search -DCOLLAPSE -DVECTORSZ=2048 -DMEMLIM="${MEM:-7000}" -o pan pan.c 2>gcc.out ||
     { echo "$1: BUILD FAILED"; return; }
   # shellcheck disable=SC2086
   nice -n 15 timeout -s INT "${LIMIT:-400}" ./pan -m600000 $how -w24 >pan.out 2>&1
