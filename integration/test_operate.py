@@ -108,6 +108,7 @@ def test_a_query_that_runs_well_needs_no_action(on_call: OnCall) -> None:
         *on_call.ids(0),
         *on_call.ids(1),
         on_call.query.options.names.driver,
+        on_call.query.options.names.probe,
     }
     assert on_call.listed("--open") == {}
 

@@ -24,7 +24,9 @@ from eos_sink.protocol.outcome import Outcome, batch_outcome
 from eos_sink.protocol.source_rules import returns_to_start
 from eos_sink.protocol.values import Offsets, Transaction, TransactionState, TransactionStatus
 
-_TRANSACTIONAL_ID = re.compile(r"(.*-[0-9a-f]{10})-(?:driver|[01]-(?:0|[1-9][0-9]*))", re.DOTALL)
+_TRANSACTIONAL_ID = re.compile(
+    r"(.*-[0-9a-f]{10})-(?:driver|permission|start|[01]-(?:0|[1-9][0-9]*))", re.DOTALL
+)
 
 
 class Driver(Enum):

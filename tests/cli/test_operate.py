@@ -218,7 +218,7 @@ def test_all_ids_are_listed_with_what_the_log_says(world: World, ops: Operator) 
         [ops.id(1, 0), "Ongoing", "15 s", "45 s", "1", "0", "undecided"],
         [ops.id(1, 1), "Ongoing", "15 s", "45 s", "1", "1", "undecided"],
         [world.options.names.driver, "CompleteCommit", "-", "-", "-", "driver", "-"],
-        [world.options.names.probe, "Empty", "-", "-", "-", "-", "-"],
+        [world.options.names.probe, "Empty", "-", "-", "-", "driver", "-"],
     ]
     assert len(ops.types("list", "--open").rows) == 2
     document = json.loads(render(found, as_json=True))
@@ -509,7 +509,7 @@ def test_the_driver_s_transaction_is_listed_without_a_task(
     inline.run(0, [b"a"])
     assert cells(ops.types("list")) == [
         [world.options.names.driver, "CompleteCommit", "-", "-", "-", "driver", "-"],
-        [world.options.names.probe, "Empty", "-", "-", "-", "-", "-"],
+        [world.options.names.probe, "Empty", "-", "-", "-", "driver", "-"],
     ]
     assert "rows of small partitions" in render(ops.types("describe", world.options.names.driver))
 
