@@ -151,7 +151,7 @@ class Sessions:
         finally:
             kafka.close()
 
-    def types(self, command: str, *more: str, expect: int = 0) -> str:
+    def types(self, command: str, *more: str, expect: int | None = 0) -> str:
         """Run a command that an error prints."""
         program, *words = shlex.split(command.replace("HOST:PORT", self.servers))
         assert program == "eos-sink"
