@@ -13,11 +13,12 @@ from contextlib import closing
 
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.driver.abort import abort_all, check_latest, list_undecided, settle_without_id
+from eos_sink.driver.group_claims import read_record
 from eos_sink.driver.settle import settle
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
-from eos_sink.protocol.model import Decision, LogRecord, PlanToken
+from eos_sink.protocol.model import Decision, PlanToken
 from eos_sink.protocol.operator_errors import unrepaired
 from eos_sink.protocol.rules import check_former
 
@@ -44,16 +45,11 @@ def leave_former_identities(
             last one.
         EosSinkError: one cannot be read, or be taken over.
     """
-    records = {names: _read(kafka, names, deadline) for names in others}
+    records = {names: read_record(kafka, names, deadline) for names in others}
     # The one that the query has written last tells where it has to go on.
     for names in sorted(others, key=lambda each: records[each].is_left):
         if check_former(token.names, decision, names, records[names]):
             _retire(kafka, names, token, decision, deadline)
-
-
-def _read(kafka: Kafka, names: QueryNames, deadline: Deadline) -> LogRecord:
-    with closing(DecisionRegister(kafka, names)) as register:
-        return register.read(deadline).record
 
 
 def _retire(

@@ -1,4 +1,4 @@
-"""The other identities of this sink that have moved a consumer group, or written a stream."""
+"""The identities of this sink that have claimed a consumer group or a stream, and their records."""
 
 from __future__ import annotations
 
@@ -35,9 +35,14 @@ def find_writers(
             yield other, record, [each for each in record.decided if each.is_of_query(batch)]
 
 
+def read_record(kafka: Kafka, names: QueryNames, deadline: Deadline) -> LogRecord:
+    """Read the latest record of an identity. Fences no one."""
+    with closing(DecisionRegister(kafka, names)) as register:
+        return register.read(deadline).record
+
+
 def _read(
     kafka: Kafka, subject: str, deadline: Deadline
 ) -> Iterator[tuple[QueryNames, LogRecord, Numbering]]:
     for claim in read_claims(kafka, subject, deadline):
-        with closing(DecisionRegister(kafka, claim.names)) as register:
-            yield claim.names, register.read(deadline).record, claim.numbering
+        yield claim.names, read_record(kafka, claim.names, deadline), claim.numbering
