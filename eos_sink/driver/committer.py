@@ -229,7 +229,7 @@ class Committer:
 
         def vote(begun: float) -> float:
             with clock.inner(Step.VOTE):
-                return self._vote(prepared, begun, deadline)
+                return self._vote(prepared, token.planned_s, begun, deadline)
 
         clock.begin()
         entry = self._register.write(
@@ -354,10 +354,17 @@ class Committer:
             check_no_logs(self._kafka, new, deadline)
             self._no_logs |= new
 
-    def _vote(self, prepared: Sequence[Transaction], begun: float, deadline: Deadline) -> float:
+    def _vote(
+        self,
+        prepared: Sequence[Transaction],
+        planned: float,
+        begun: float,
+        deadline: Deadline,
+    ) -> float:
         """Called within the driver's own transaction. Its start is the brokers' time, like the
         starts of the tasks' transactions; since then the rows may have waited, so the time that has
-        passed here counts too. This machine's time of day may be wrong.
+        passed here counts too. This machine's time of day may be wrong. So may a coordinator's: a
+        start outside of the time since the plan is not believed, and the plan's counts.
 
         Returns:
             Seconds until the first of the prepared transactions times out.
@@ -371,7 +378,12 @@ class Committer:
         own = states.pop(driver)
         if own.status is not TransactionStatus.ONGOING:
             raise ProducerFenced(f"The transaction of {driver} is {own.status.value}.")
-        now_ms = own.started_ms + round((self._clock() - begun) * 1000)
+        now = self._clock()
+        now_ms = own.started_ms + round((now - begun) * 1000)
+        oldest_ms = now_ms - max(0, round((now - planned) * 1000))
+        for name, state in states.items():
+            if not oldest_ms <= state.started_ms <= now_ms:
+                states[name] = replace(state, started_ms=oldest_ms)
         margin = vote_margin_ms(self._options.transaction_timeout_ms)
         left_ms = check_vote(prepared, states, now_ms, margin)
         self._metrics.voted(states.values(), now_ms)

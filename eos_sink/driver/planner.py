@@ -8,6 +8,8 @@ plan reads the log to its end.
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from eos_sink.decision_log import DecisionRegister
@@ -79,6 +81,7 @@ class Planner:
         options: SinkOptions,
         run: Run | None = None,
         files: CheckpointFiles | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Args:
         run: None: this process's.
@@ -90,7 +93,7 @@ class Planner:
         self._names = options.names
         self._run = run or current_run(options.origin)
         self._register = DecisionRegister(kafka, options.names)
-        self._session = DriverSession(kafka, options, self._run)
+        self._session = DriverSession(kafka, options, self._run, clock)
         self._checked = False
         self._rules: tuple[dict[str, TopicRules], Deadline] | None = None
         self._planned: Entry | None = None

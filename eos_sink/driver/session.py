@@ -6,6 +6,8 @@ until the session has ended, even if Spark has ended the planner's process befor
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import GroupMember, Kafka
@@ -18,8 +20,11 @@ from eos_sink.sink_options import SinkOptions
 class DriverSession:
     """One planner's membership, and the tokens of its plans."""
 
-    def __init__(self, kafka: Kafka, options: SinkOptions, run: Run) -> None:
+    def __init__(
+        self, kafka: Kafka, options: SinkOptions, run: Run, clock: Callable[[], float]
+    ) -> None:
         self.run = run
+        self._clock = clock
         self.session_ms = 0
         self._kafka = kafka
         self._options = options
@@ -53,6 +58,7 @@ class DriverSession:
             self._metadata,
             self.run,
             self.session_ms,
+            planned_s=self._clock(),
         )
 
     def close(self) -> None:

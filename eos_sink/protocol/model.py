@@ -585,7 +585,8 @@ class PlanToken:
     it.
 
     `member` is opaque consumer group metadata (KIP-447), which the group accepts until `session_ms`
-    after the planner's process has ended; `run` is the run that plans, with `package`.
+    after the planner's process has ended; `run` is the run that plans, with `package`. `planned_s`
+    is when, in seconds of the monotonic clock that all processes of the driver's machine share.
     """
 
     names: QueryNames
@@ -595,6 +596,7 @@ class PlanToken:
     run: Run | None = None
     session_ms: int = 0
     package: Package = field(default_factory=this_package)
+    planned_s: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -96,6 +96,14 @@ GUARDS = (
         outside="the model has no clock",
     ),
     guard(
+        "vote with coordinators whose clocks differ",
+        "A start that cannot be is replaced by that of the plan.",
+        never(_COMMITTER, "_vote", "not oldest_ms <= state.started_ms <= now_ms"),
+        f"{_CLOCKS}test_coordinators_whose_clocks_differ_cost_no_batch[task--3600000]",
+        f"{_CLOCKS}test_with_coordinators_whose_clocks_differ_the_time_since_the_plan_counts[3600000]",
+        outside="the model has no clock",
+    ),
+    guard(
         "time that passes in the driver's transaction counts in the vote",
         "Rows may wait for their partition before the vote, and the vote itself for an answer.",
         swap(_COMMITTER, "_vote", "own.started_ms + ...", "own.started_ms"),

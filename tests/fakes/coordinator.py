@@ -50,6 +50,8 @@ class Coordinator:
         """Every transaction that ever held a record or an offset, in order."""
         self.on_end: Callable[[Transaction, bool], None] = lambda _, __: None
         """Called before an EndTxn takes effect, with its outcome."""
+        self.off_ms: dict[str, int] = {}
+        """By id, how far its coordinator's clock is ahead of the others'."""
         self._clock = clock
         self._groups = groups
         self._ids: dict[str, _Registration] = {}
@@ -168,7 +170,7 @@ class Coordinator:
         return TransactionState(
             Transaction(transactional_id, known.producer_id, known.epoch),
             known.status,
-            known.started_ms if known.txn else -1,
+            known.started_ms + self.off_ms.get(transactional_id, 0) if known.txn else -1,
             known.timeout_ms,
             tuple(dict.fromkeys((log.topic, log.partition) for log in logs)),
         )

@@ -43,7 +43,7 @@ class Driver:
     Args:
         stream: of the batches that are given by their number alone.
         run: this process, unless it is given.
-        clock: measures how long steps take.
+        clock: measures how long steps take; None: the brokers'.
         new_process: for the planner, the committer and each task.
         files: Spark's checkpoint, if the source's offsets are committed.
         options: of the sink; None: those of the world.
@@ -54,7 +54,7 @@ class Driver:
         world: World,
         stream: str = STREAM,
         run: Run | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
         new_process: Callable[[], Process] = Process,
         files: CheckpointFiles | None = None,
         options: SinkOptions | None = None,
@@ -63,10 +63,11 @@ class Driver:
         options = options or world.options
         self.identity = run or current_run(options.origin)
         self.options = replace(options, origin=self.identity.origin)
+        clock = clock or world.cluster.clock
         self._stream, self._clock, self._new_process = stream, clock, new_process
         self.files = files
         self.plans, self.commits = self._kafka(), self._kafka()
-        self.planner = Planner(self.plans, self.options, self.identity, files)
+        self.planner = Planner(self.plans, self.options, self.identity, files, clock)
         now_ms = partial(getattr, world.cluster.clock, "ms")
         self.committer = Committer(self.commits, self.options, now_ms, clock, files)
 

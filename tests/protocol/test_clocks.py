@@ -45,6 +45,31 @@ def test_a_driver_with_a_wrong_clock_decides_nothing_near_a_time_out(
     assert world.visible() == []
 
 
+@pytest.mark.parametrize("off_ms", [HOUR_MS, -HOUR_MS])
+@pytest.mark.parametrize("whose", ["task", "driver"])
+def test_coordinators_whose_clocks_differ_cost_no_batch(
+    world: World, whose: str, off_ms: int
+) -> None:
+    names = world.options.names
+    off = {names.task(0, 0) if whose == "task" else names.driver: off_ms}
+    world.cluster.coordinator.off_ms = off
+    Driver(world).run(0, [b"a"])
+    assert world.visible() == [b"a"]
+
+
+@pytest.mark.parametrize("off_ms", [HOUR_MS, -HOUR_MS])
+def test_with_coordinators_whose_clocks_differ_the_time_since_the_plan_counts(
+    world: World, off_ms: int
+) -> None:
+    world.cluster.coordinator.off_ms = {world.options.names.task(0, 0): off_ms}
+    driver = Driver(world)
+    reports = driver.write(driver.planner.plan(), 0, [b"a"])
+    world.cluster.clock.advance(55)
+    with pytest.raises(CommitFailedError) as error:
+        driver.committer.commit(reports)
+    assert error.value.data == {"left_ms": 5_000}
+
+
 def open_log(driver: Driver) -> None:
     """Only the vote describes transactions after that."""
     driver.committer._register.open(Deadline(10))

@@ -13,7 +13,7 @@ from eos_sink.errors import BatchFailedError, SupersededError
 from eos_sink.metrics import events
 from eos_sink.metrics.names import Count, Event, Step
 from eos_sink.metrics.stats import Stats
-from tests.protocol.driver import STREAM, Timed
+from tests.protocol.driver import STREAM, Driver, Timed
 from tests.protocol.world import World, late_attempt, log, options
 
 _PIDS = itertools.count(100)
@@ -73,7 +73,7 @@ def test_the_slowest_task_counts(world: World) -> None:
 
 
 def test_the_vote_records_the_time_left_until_the_timeout(world: World) -> None:
-    driver = Timed(world)
+    driver = Driver(world)
     plan = driver.planner.plan()
     reports = driver.write(plan, 0, [b"a"])
     world.cluster.clock.advance(20)
@@ -82,7 +82,7 @@ def test_the_vote_records_the_time_left_until_the_timeout(world: World) -> None:
     driver.committer.commit(reports)
     assert stats(world).left_ms is None
     driver.run(1, [b"c"])
-    assert (stats(world).left_ms, stats(world).timeout_ms) == (28_000, 60_000)
+    assert (stats(world).left_ms, stats(world).timeout_ms) == (30_000, 60_000)
 
 
 def test_a_batch_that_is_given_up_counts_as_that_and_as_nothing_else(world: World) -> None:
