@@ -1,5 +1,5 @@
-"""The driver's transaction: rows of small partitions, group offset, the source's offsets, record,
-and, at the first decision of a stream, its claims.
+"""The driver's transaction: rows of small partitions, group offset, the source's offsets, at the
+first decision of a stream its claims, and the record.
 
 The order decides who waits for whom. Other queries have their records in the same partition of the
 log, and read past an open transaction only when it has ended. So what may wait for brokers of its
@@ -74,23 +74,20 @@ def send_rows(
 
 def send_record(producer: TransactionalProducer, token: PlanToken, record: LogRecord) -> SentRecord:
     """Queue the record."""
-    place, sent = token.position, SentRecord()
+    return _send(producer, token.position, token.names.log_key, encode(record))
+
+
+def send_claim(producer: TransactionalProducer, claim: Claim, home: Position) -> SentRecord:
+    """Queue a claim, before the record: of a partition that has both, the transaction must keep
+    nothing back that was claimed before."""
+    return _send(producer, home, claim.key, encode_claim(claim))
+
+
+def _send(producer: TransactionalProducer, home: Position, key: str, value: bytes) -> SentRecord:
+    sent = SentRecord()
 
     def note(_: int, offset: int) -> None:
         sent.at = offset
 
-    producer.produce(
-        place.topic,
-        encode(record),
-        key=token.names.log_key.encode(),
-        partition=place.partition,
-        on_offset=note,
-    )
+    producer.produce(home.topic, value, key=key.encode(), partition=home.partition, on_offset=note)
     return sent
-
-
-def send_claim(producer: TransactionalProducer, claim: Claim, home: Position) -> None:
-    """Queue a claim, behind the record: what it waits for is then waited for once."""
-    producer.produce(
-        home.topic, encode_claim(claim), key=claim.key.encode(), partition=home.partition
-    )

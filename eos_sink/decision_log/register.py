@@ -12,10 +12,11 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from eos_sink.decision_log.claims import check_claims
 from eos_sink.decision_log.codec import decode
 from eos_sink.decision_log.driver_id import names_partitions
 from eos_sink.decision_log.driver_transaction import (
@@ -196,6 +197,7 @@ class DecisionRegister:
         gives_up: bool = False,
         rows: Sequence[Rows] = (),
         source: SourcePosition | None = None,
+        known: Collection[QueryNames] = (),
     ) -> Entry:
         """Write the next record if the plan's is still the latest one.
 
@@ -213,13 +215,15 @@ class DecisionRegister:
             gives_up: the record gives up a plan, and repeats the decision.
             rows: become visible together with the record, or not at all.
             source: the position that the record moves to, committed to its group as well.
+            known: the other identities that have claimed the stream of a first decision.
 
         Raises:
             ProduceFailedError: Kafka did not take one of the rows, or an earlier attempt's may be
                 open still; the record is not written.
             SupersededError: the log has moved on, or the plan's member was replaced.
             OperatorNeededError: the log has moved back.
-            CommitFailedError: the plan's member is no longer known to the group.
+            CommitFailedError: the plan's member is no longer known to the group; or another
+                identity has claimed the stream.
             OutcomeUnknownError: no answer by the deadline, or the record that would tell is gone.
         """
         writer = uuid.uuid4().hex
@@ -262,7 +266,7 @@ class DecisionRegister:
                     record = record.retire(retires)
                 claims = [*claims_of(token.names, entry.record, record)]
                 voting = vote and partial(refusing, vote)
-                return self._append(token, record, claims, rows, source, voting, deadline)
+                return self._append(token, record, claims, known, rows, source, voting, deadline)
             except BaseException as error:
                 is_row_late = deadline.passed and _is_of_row(error, token)
                 if error in refusals or is_row_late or not _repeatable(error):
@@ -398,6 +402,7 @@ class DecisionRegister:
         token: PlanToken,
         record: LogRecord,
         claims: Sequence[Claim],
+        known: Collection[QueryNames],
         rows: Sequence[Rows],
         source: SourcePosition | None,
         vote: Vote | None,
@@ -410,12 +415,15 @@ class DecisionRegister:
         # Only a part of the time: a client that hangs is replaced, and the write tried again.
         answer = deadline.within(deadline.seconds / _TRIES)
         send_rows(producer, token, rows, source, answer)
+        homes = {claim: self._kafka.claim_home(claim.subject) for claim in claims}
+        claimed = {claim: send_claim(producer, claim, home) for claim, home in homes.items()}
         sent = send_record(producer, token, record)
-        for claim in claims:
-            send_claim(producer, claim, self._kafka.claim_home(claim.subject))
         producer.flush(answer)
         producer.check()
         self._check_end(sent, opened.reached, answer)
+        for claim, own in claimed.items():
+            if claim.is_of_stream:
+                check_claims(self._kafka, claim, known, own.at, answer)
         answer = deadline.within(deadline.seconds / _TRIES)
         if vote is not None:
             answer = deadline.within(min(vote(begun), answer.left))

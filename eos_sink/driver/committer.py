@@ -22,6 +22,7 @@ from eos_sink.errors import (
     SupersededError,
     UnfinishedError,
 )
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.metrics import events
@@ -215,8 +216,9 @@ class Committer:
     ) -> None:
         token = reports[0].token
         record = self._register.expect(token, deadline).record
+        known: Sequence[QueryNames] = ()
         if not rewritten:
-            self._leave_former_identities(token, record, decision, deadline)
+            known = self._leave_former_identities(token, record, decision, deadline)
         source = self._move_source(record, decision.batch, deadline)
         self._check_topics(decision, reports, deadline)
         if decision.prepared:
@@ -241,7 +243,9 @@ class Committer:
             settled=not decision.prepared,
             rows=rows,
             source=source,
+            known=known,
         )
+        self._followed.add(decision.batch.stream)
         clock.end(Step.DECIDE)
         found = settle(self._kafka, self._names, entry.record, deadline, just_decided=True)
         clock.end(Step.SETTLE)
@@ -265,9 +269,13 @@ class Committer:
 
     def _leave_former_identities(
         self, token: PlanToken, record: LogRecord, decision: Decision, deadline: Deadline
-    ) -> None:
+    ) -> Sequence[QueryNames]:
         """Before the first decision of a stream under this identity, to this topic; of frames,
-        which may have several identities at once, in each process."""
+        which may have several identities at once, in each process.
+
+        Returns:
+            The other identities that have claimed the stream.
+        """
         batch, before = decision.batch, record.decision
         may_share = batch.numbering is Numbering.FOREACH
         known = before and (before.batch.stream, before.route.topic)
@@ -281,7 +289,8 @@ class Committer:
                 from eos_sink.driver.former_identities import leave_former_identities
 
                 leave_former_identities(self._kafka, token, decision, others, deadline)
-            self._followed.add(batch.stream)
+            return others
+        return ()
 
     def _move_source(
         self, record: LogRecord, batch: BatchId, deadline: Deadline

@@ -153,10 +153,12 @@ class ConfluentKafka:
 
         return Position(self.log_topic, home_of(subject), 0)
 
-    def claim_records(self, subject: str, suffix: str, deadline: Deadline) -> Mapping[str, bytes]:
+    def claim_records(
+        self, subject: str, suffix: str, deadline: Deadline, end: int | None = None
+    ) -> Mapping[str, bytes]:
         from eos_sink.kafka.log_reader import read_claim_records
 
-        return read_claim_records(self.clients, subject, suffix, deadline)
+        return read_claim_records(self.clients, subject, suffix, deadline, end)
 
     def visibility(
         self, witnesses: Mapping[Position, Transaction], deadline: Deadline

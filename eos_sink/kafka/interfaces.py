@@ -349,10 +349,12 @@ class Kafka(Protocol):
     def claim_home(self, subject: str) -> Position:
         """The place of all claims of a subject in the decision log (offset 0)."""
 
-    def claim_records(self, subject: str, suffix: str, deadline: Deadline) -> Mapping[str, bytes]:
-        """The latest committed record of each key there that ends with the suffix, up to the high
-        watermark of the newest leader at the call: open transactions before it are waited for. The
-        log's topic exists."""
+    def claim_records(
+        self, subject: str, suffix: str, deadline: Deadline, end: int | None = None
+    ) -> Mapping[str, bytes]:
+        """The latest committed record of each key there that ends with the suffix, at least up to
+        an offset, or to the high watermark of the newest leader at the call: open transactions
+        before it are waited for. The log's topic exists."""
 
     def visibility(
         self, witnesses: Mapping[Position, Transaction], deadline: Deadline

@@ -262,7 +262,7 @@ class DecisionLogReader:
 
 
 def read_claim_records(
-    clients: SharedClients, subject: str, suffix: str, deadline: Deadline
+    clients: SharedClients, subject: str, suffix: str, deadline: Deadline, end: int | None
 ) -> dict[str, bytes]:
     """See `eos_sink.kafka.interfaces.Kafka.claim_records`."""
     latest, ending = dict[bytes, bytes](), suffix.encode()
@@ -273,7 +273,10 @@ def read_claim_records(
 
     reader = PartitionReader(clients, home_of(subject), take)
     reader.look_up_leader(deadline)
-    _read_all(reader, deadline)
+    if end is None:
+        _read_all(reader, deadline)
+    else:
+        reader.read_to(end, deadline)
     return {key.decode(errors="replace"): value for key, value in latest.items()}
 
 

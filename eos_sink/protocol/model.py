@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from eos_sink.protocol.topic_rules import TopicRules
 
 _WORD = 2**64
+_STREAM = "stream "
 
 
 class Numbering(Enum):
@@ -534,6 +535,10 @@ class Claim:
     numbering: Numbering
 
     @property
+    def is_of_stream(self) -> bool:
+        return self.subject.startswith(_STREAM)
+
+    @property
     def key(self) -> str:
         """Of its record: compaction keeps one for each identity and subject."""
         return f"{self.names.log_key}{claim_suffix(self.subject)}"
@@ -546,7 +551,7 @@ def claim_suffix(subject: str) -> str:
 
 def stream_subject(batch: BatchId) -> str:
     """The same for all ways of writing: frames and rows of one query have one checkpoint."""
-    return f"stream {batch.source}"
+    return f"{_STREAM}{batch.source}"
 
 
 def group_subject(group: str) -> str:

@@ -152,6 +152,28 @@ class LogContract:
         assert found == {"q claims stream one.": b"1"}
         dead.close()
 
+    def test_claims_before_a_transaction_are_read_while_it_is_open(self, harness: Harness) -> None:
+        """Its own producer reads those that were there when it claimed."""
+        kafka = harness.kafka()
+        kafka.log_reader(NAMES, harness.deadline())
+        home, at = kafka.claim_home("stream one"), list[int]()
+        append(harness, b"1", "q claims stream one.", partition=home.partition)
+        mine = kafka.log_producer(f"{harness.names.driver}-mine", TIMEOUT_MS)
+        mine.init(harness.deadline())
+        mine.begin()
+        mine.produce(
+            home.topic,
+            b"2",
+            key=b"r claims stream one.",
+            partition=home.partition,
+            on_offset=lambda _, offset: at.append(offset),
+        )
+        mine.flush(harness.deadline())
+        found = kafka.claim_records("stream one", " claims stream one.", harness.deadline(), at[0])
+        assert found == {"q claims stream one.": b"1"}
+        mine.abort(harness.deadline())
+        mine.close()
+
     def test_one_reader_reads_what_was_written_since_it_last_read(self, harness: Harness) -> None:
         reader = harness.kafka().log_reader(NAMES, harness.deadline())
         assert reader.latest(harness.deadline()) is None

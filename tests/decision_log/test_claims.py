@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import pytest
@@ -40,10 +41,15 @@ def position(group: str) -> SourcePosition:
     return SourcePosition(group, BatchId("s", 0), {("in", 0): 0}, {("in", 0): 5})
 
 
-def write(writer: Writer, stream: str, source: SourcePosition | None = None) -> None:
+def write(
+    writer: Writer,
+    stream: str,
+    source: SourcePosition | None = None,
+    known: Collection[QueryNames] = (),
+) -> None:
     entry = writer.register.read(writer.deadline)
     token = PlanToken(writer.names, entry.seq, entry.position, writer.join())
-    writer.register.write(token, decision(stream), writer.deadline, source=source)
+    writer.register.write(token, decision(stream), writer.deadline, source=source, known=known)
 
 
 def test_the_first_decision_of_a_stream_and_the_first_move_of_a_group_claim_them() -> None:
@@ -70,7 +76,7 @@ def test_claims_are_read_by_their_subject_with_the_identity_and_its_way_of_writi
     cluster = FakeCluster()
     one, other = Writer(cluster, NAMES), Writer(cluster, OTHER)
     write(one, "s", position("g"))
-    write(other, FRAMES)
+    write(other, FRAMES, known=[NAMES])
     write(other, "t", position("stream s"))
     found = read_claims(one.kafka, "stream s", Deadline(30))
     assert [(each.names, each.numbering) for each in found] == [

@@ -430,4 +430,4 @@ def test_a_query_of_another_prefix_is_another_query(cluster: FakeCluster) -> Non
     assert not other.register.has_record(other.deadline)
     assert other.write(other.join(), 0).seq == 1
     claims = [f"{each.group} claims stream s." for each in (NAMES, other.names)]
-    assert keys(cluster) == [NAMES.log_key, claims[0], other.names.log_key, claims[1]]
+    assert keys(cluster) == [claims[0], NAMES.log_key, claims[1], other.names.log_key]

@@ -12,6 +12,7 @@ from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import FakeKafka
 
 NAMES = QueryNames("p-", "q-0123456789")
+_KNOWN = [NAMES, QueryNames("p-", "r-0123456789"), QueryNames("team-", NAMES.query)]
 
 
 class Writer:
@@ -29,7 +30,7 @@ class Writer:
     def write(self, member: bytes, seq: int, batch: int = 0) -> Entry:
         position = replace(self.register.read(self.deadline).position, offset=0)
         token = PlanToken(self.names, seq, position, member)
-        return self.register.write(token, decision(batch), self.deadline)
+        return self.register.write(token, decision(batch), self.deadline, known=_KNOWN)
 
 
 def decision(batch: int) -> Decision:

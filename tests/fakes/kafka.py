@@ -331,9 +331,11 @@ class FakeKafka:
         return Position(self.log_topic, 0, 0)
 
     @port("claim_records")
-    def claim_records(self, subject: str, suffix: str, deadline: Deadline) -> Mapping[str, bytes]:
+    def claim_records(
+        self, subject: str, suffix: str, deadline: Deadline, end: int | None = None
+    ) -> Mapping[str, bytes]:
         (log,) = self.cluster.topics[self.log_topic].partitions
-        _await_stable(self.cluster, [(log, log.end)], deadline)
+        _await_stable(self.cluster, [(log, log.end if end is None else end)], deadline)
         found = {(each.key or b"").decode(): each.value or b"" for each in log.committed()}
         return {key: value for key, value in found.items() if key.endswith(suffix)}
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -155,7 +155,7 @@ def send_the_record_before_the_rows_are_there(monkeypatch: pytest.MonkeyPatch) -
 
 def vote_before_the_rows_are_there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Plot]:
     """And give the commit, which waits for them, as long as a step."""
-    append = DecisionRegister._append
+    append = cast("Callable[..., Entry]", DecisionRegister._append)
 
     def poll(producer: FakeProducer, _: Deadline) -> None:
         producer._deliver()
@@ -163,7 +163,7 @@ def vote_before_the_rows_are_there(monkeypatch: pytest.MonkeyPatch) -> Iterator[
             producer._reports.pop(0)()
 
     def hasty(register: DecisionRegister, *given: Any) -> Entry:
-        token, record, claims, rows, source, vote, deadline = given
+        *before, vote, deadline = given
 
         def early(begun: float) -> float:
             vote(begun)
@@ -171,7 +171,7 @@ def vote_before_the_rows_are_there(monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
         with monkeypatch.context() as patch:
             patch.setattr(FakeProducer, "flush", poll)
-            return append(register, token, record, claims, rows, source, vote and early, deadline)
+            return append(register, *before, vote and early, deadline)
 
     monkeypatch.setattr(DecisionRegister, "_append", hasty)
     # The record waits for the rows too, which is another defect.

@@ -7,7 +7,12 @@ from dataclasses import replace
 import pytest
 
 from eos_sink.decision_log import DecisionRegister
-from eos_sink.errors import ConfigurationError, OperatorNeededError, SupersededError
+from eos_sink.errors import (
+    CommitFailedError,
+    ConfigurationError,
+    OperatorNeededError,
+    SupersededError,
+)
 from eos_sink.kafka.deadline import Deadline
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import At, Moment
@@ -177,3 +182,25 @@ def test_what_is_lost_under_the_former_identity_stops_the_new_one(world: World) 
     with pytest.raises(OperatorNeededError, match="were aborted after their decision"):
         Driver(moved(world)).run(1, [b"e"])
     assert world.visible() == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("step", ["send_offset", "commit"])
+def test_of_two_identities_that_claim_a_stream_at_once_one_writes_its_first_batch(
+    world: World, step: str
+) -> None:
+    """A run that is left has read the claims already when the other one decides."""
+    left = Driver(world)
+    plan = left.planner.plan()
+    reports = left.write(plan, 0, [b"a"])
+    other = Driver(moved(world))
+    At(
+        left.commits.process,
+        f"log_producer.{step}",
+        Moment.BEFORE,
+        lambda: other.run(0, [b"a"]),
+    )
+    with pytest.raises(CommitFailedError, match="at the same time"):
+        left.committer.commit(reports)
+    left.committer.abort(reports, plan.token)
+    assert world.visible() == [b"a"]
+    assert open_ids(world) == []
