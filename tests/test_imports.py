@@ -36,7 +36,7 @@ def test_the_lookup_of_the_format_imports_no_client_and_nothing_for_rows() -> No
 
 def test_the_rules_of_the_protocol_import_nothing_but_values_and_text() -> None:
     found = imported("import eos_sink.protocol.rules")
-    pure = "errors", "identity", "metrics", "protocol", "shell", "version"
+    pure = "errors", "identity", "messages", "metrics", "protocol", "shell", "version"
     assert {name.split(".")[1] for name in found if name.startswith("eos_sink.")} == {*pure}
     assert found.isdisjoint([*CLIENTS, *FOR_ROWS, "eos_sink.metrics.events", "logging"])
 

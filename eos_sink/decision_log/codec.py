@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import Origin, QueryNames
+from eos_sink.messages import Reason, stop
 from eos_sink.metrics.names import Count, Step
 from eos_sink.metrics.stats import Stats, StepTime
-from eos_sink.protocol import operator_errors
 from eos_sink.protocol.model import (
     BatchId,
     Claim,
@@ -104,7 +104,7 @@ def decode(value: bytes, where: str) -> LogRecord:
         AttributeError,
         RecursionError,
     ) as error:
-        raise operator_errors.unreadable_record(where, error) from error
+        raise stop(Reason.UNREADABLE_RECORD, where=where, error=error) from error
 
 
 def newer_format(value: bytes) -> int | None:
@@ -157,7 +157,7 @@ def decode_claim(value: bytes, key: str) -> Claim:
         if claim.key != key:
             raise ValueError(f"the claim of {names.group} to {subject}")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise operator_errors.unreadable_record(key, error) from error
+        raise stop(Reason.UNREADABLE_RECORD, where=key, error=error) from error
     return claim
 
 

@@ -30,6 +30,7 @@ from eos_sink.decision_log.driver_transaction import (
 from eos_sink.decision_log.opening import Opened, Opening, open_log
 from eos_sink.errors import (
     ClusterError,
+    EosSinkError,
     FailureKind,
     OperatorNeededError,
     OutcomeUnknownError,
@@ -38,8 +39,8 @@ from eos_sink.errors import (
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, LogReader
+from eos_sink.messages import Reason, stop
 from eos_sink.metrics.stats import Stats
-from eos_sink.protocol import operator_errors
 from eos_sink.protocol.model import (
     BatchId,
     Claim,
@@ -80,7 +81,7 @@ def check_forward(token: PlanToken, entry: Entry) -> None:
         OperatorNeededError: it has lost the record that the plan was made from.
     """
     if entry.seq < token.seq or entry.position.offset < token.position.offset:
-        raise operator_errors.went_back(token.names, token.seq, token.position, entry)
+        raise _went_back(token.seq, token.position, entry)
 
 
 def check_current(token: PlanToken, entry: Entry) -> None:
@@ -341,7 +342,7 @@ class DecisionRegister:
         found = reader.latest(deadline, known)
         entry = _read(found) if found else Entry(_NO_RECORD, reader.home)
         if before is not None and _is_behind(entry, before):
-            raise operator_errors.went_back(self._names, before.seq, before.position, entry)
+            raise _went_back(before.seq, before.position, entry)
         return entry
 
     def _compare(self, token: PlanToken, entry: Entry) -> None:
@@ -488,6 +489,13 @@ class DecisionRegister:
 def _read(found: tuple[Position, bytes]) -> Entry:
     position, value = found
     return Entry(decode(value, str(position)), position)
+
+
+def _went_back(known: int, position: Position, entry: Entry) -> EosSinkError:
+    decision = entry.decision
+    return stop(
+        Reason.LOG_WENT_BACK, known=known, position=position, entry=entry, decision=decision
+    )
 
 
 def _text(error: BaseException) -> str:

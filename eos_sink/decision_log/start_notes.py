@@ -16,7 +16,7 @@ from eos_sink.errors import OutcomeUnknownError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
-from eos_sink.protocol import operator_errors
+from eos_sink.messages import Reason, stop
 from eos_sink.protocol.model import group_subject
 from eos_sink.protocol.source_errors import as_json
 from eos_sink.protocol.source_rules import StartNote
@@ -85,4 +85,4 @@ def _decode(value: bytes, key: str) -> StartNote:
         number = document["next"]
         return StartNote(str(document["stream"]), None if number is None else int(number), begins)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise operator_errors.unreadable_record(key, error) from error
+        raise stop(Reason.UNREADABLE_RECORD, where=key, error=error) from error

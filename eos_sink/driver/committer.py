@@ -25,10 +25,10 @@ from eos_sink.errors import (
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
+from eos_sink.messages import named
 from eos_sink.metrics import events
 from eos_sink.metrics.names import Count, Step
 from eos_sink.metrics.stats import Stats, StepClock
-from eos_sink.protocol import operator_errors
 from eos_sink.protocol.decide import decide
 from eos_sink.protocol.model import (
     BatchId,
@@ -49,6 +49,7 @@ from eos_sink.protocol.rules import (
     check_streams,
     check_vote,
     completes,
+    in_doubt,
     second_frame,
     vote_margin_ms,
 )
@@ -109,7 +110,7 @@ class Committer:
             OperatorNeededError: a replay with other rows than decided, an old checkpoint, or one
                 that was moved to another identity during a batch.
         """
-        with log_superseded(self._names):
+        with named(self._names, self._log), log_superseded(self._names):
             self._commit(reports, Deadline(self._options.step_timeout))
 
     def _commit(self, reports: Sequence[TaskReport], deadline: Deadline) -> None:
@@ -250,7 +251,7 @@ class Committer:
         found = settle(self._kafka, self._names, entry.record, deadline, just_decided=True)
         clock.end(Step.SETTLE)
         if found.doubtful:
-            raise operator_errors.in_doubt(self._names, self._log, decision, found.doubtful)
+            raise in_doubt(decision, found.doubtful)
         if found.lost:
             raise UnfinishedError(
                 f"Query {self._names.query}: {decision.batch} is decided, but its partitions "
@@ -417,7 +418,7 @@ class Committer:
             # Of several frames an empty one changes nothing, in any order.
             return
         if not lost:
-            check_replay(self._names, self._log, decision, reports)
+            check_replay(decision, reports)
             self._metrics.replayed(decision.batch)
             if spark_run != decision.spark_run:
                 # So that a second frame of this run is not taken for another replay.
@@ -437,19 +438,17 @@ class Committer:
         reports: Sequence[TaskReport],
         deadline: Deadline,
     ) -> None:
-        names, log, partitions = self._names, self._log, len(reports)
+        partitions = len(reports)
         if decision.needs_completion(lost):
-            check_replay(names, log, decision, reports)
+            check_replay(decision, reports)
             if not completes(decision, lost, reports):
                 # numpy and pyarrow are for rows only.
-                from eos_sink.driver.completion import TWINS, complete_by_partition
+                from eos_sink.driver.completion import TWINS, complete_by_partition, not_told
 
                 if not decision.completed:
                     complete_by_partition(self._register, token, decision, TWINS, deadline)
-                raise operator_errors.needs_partitions(
-                    names, log, decision, lost, TWINS, partitions
-                )
-        elif not check_rewrite(names, log, decision, lost, reports):
+                raise not_told(decision, lost, TWINS, partitions)
+        elif not check_rewrite(decision, lost, reports):
             from eos_sink.driver.completion import complete_by_row
 
             raise complete_by_row(self._register, token, decision, lost, partitions, deadline)

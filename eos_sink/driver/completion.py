@@ -22,7 +22,7 @@ from eos_sink.kafka.fingerprint import Hashes, RowDigester
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.kafka.rows import Row, Rows
 from eos_sink.kafka.topic_traces import PartitionTail
-from eos_sink.protocol import operator_errors
+from eos_sink.messages import Reason, stop
 from eos_sink.protocol.model import Decision, Entry, PlanToken, RowDigest
 from eos_sink.protocol.values import ProducerIdentity
 from eos_sink.sink_options import SinkOptions
@@ -116,7 +116,6 @@ def complete_by_row(  # noqa: PLR0913, PLR0917
     Raises:
         The errors of `DecisionRegister.write`: the next replay comes here again.
     """
-    names, log = token.names, token.position.topic
     why = decision.by_partition
     if not why:
         try:
@@ -124,11 +123,11 @@ def complete_by_row(  # noqa: PLR0913, PLR0917
         except RefusedCompletion as refused:
             why = str(refused)
     if why:
-        return operator_errors.needs_partitions(names, log, decision, lost, why, replay_partitions)
+        return not_told(decision, lost, why, replay_partitions)
     register.write(token, replace(decision, by_row=True), deadline)
     return UnfinishedError(
-        f"Query {names.query}: {decision.batch} is decided. Its partitions {sorted(lost)} are "
-        "lost, the others are visible, and the replay has its rows in other partitions.",
+        f"Query {token.names.query}: {decision.batch} is decided. Its partitions {sorted(lost)} "
+        "are lost, the others are visible, and the replay has its rows in other partitions.",
         remedy="Start the query again: it reads back which rows are visible, and writes the "
         "others.",
         data={
@@ -138,6 +137,24 @@ def complete_by_row(  # noqa: PLR0913, PLR0917
             "decided_partitions": decision.partitions,
             "replay_partitions": replay_partitions,
         },
+    )
+
+
+def not_told(
+    decision: Decision, lost: frozenset[int], why: str, replay_partitions: int | None = None
+) -> EosSinkError:
+    """A part of the decision is lost, and only its partitions tell which rows that are.
+
+    Args:
+        why: it cannot be told which rows are visible.
+        replay_partitions: how many the replay has.
+    """
+    return stop(
+        Reason.NOT_REPAIRABLE if decision.completed else Reason.NEEDS_PARTITIONS,
+        decision=decision,
+        lost=lost,
+        why=why,
+        replay_partitions=replay_partitions,
     )
 
 

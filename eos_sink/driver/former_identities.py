@@ -18,8 +18,8 @@ from eos_sink.driver.settle import settle
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
+from eos_sink.messages import Reason, stop
 from eos_sink.protocol.model import Decision, PlanToken
-from eos_sink.protocol.operator_errors import unrepaired
 from eos_sink.protocol.rules import check_former
 
 _LOGGER = logging.getLogger("eos_sink.driver")
@@ -48,7 +48,7 @@ def leave_former_identities(
     records = {names: read_record(kafka, names, deadline) for names in others}
     # The one that the query has written last tells where it has to go on.
     for names in sorted(others, key=lambda each: records[each].is_left):
-        if check_former(token.names, decision, names, records[names]):
+        if check_former(decision, names, records[names]):
             _retire(kafka, names, token, decision, deadline)
 
 
@@ -64,11 +64,16 @@ def _retire(
         settle_without_id(kafka, former, register, deadline)
         entry = register.open(deadline)
         # A driver that is left may have decided until now.
-        last = check_former(token.names, decision, former, entry.record)
+        last = check_former(decision, former, entry.record)
         found = settle(kafka, former, entry.record, deadline, just_decided=False)
         if entry.decision and found.lost:
-            log = entry.position.topic
-            raise unrepaired(former, log, decision.batch, entry.decision, found.lost)
+            raise stop(
+                Reason.UNREPAIRED,
+                names=former,
+                batch=decision.batch,
+                decision=entry.decision,
+                lost=found.lost,
+            )
         listed = list_undecided(kafka, former, entry.decision, deadline)
         # Its own run, so that the record still tells how the query was started there.
         run = entry.record.run

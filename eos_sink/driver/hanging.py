@@ -13,6 +13,7 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
+from eos_sink.messages import Reason, stop
 from eos_sink.protocol.model import Decision, Entry, LogRecord, Numbering, Override
 from eos_sink.protocol.values import (
     COMMITTED,
@@ -59,9 +60,8 @@ def end_hanging(  # noqa: PLR0913, PLR0917
         if not deadline.passed:
             unseen = retry_until(deadline, end, lambda places: not places)
     if unseen:
-        from eos_sink.protocol.hanging_errors import unseen_partitions
-
-        raise unseen_partitions(names, unseen)
+        places = [f"{topic}[{partition}]" for topic, partition in sorted(unseen)]
+        raise stop(Reason.UNSEEN_PARTITIONS, partitions=places)
 
 
 def _end_found(
@@ -82,12 +82,16 @@ def _end_found(
             continue
         commit = was_committed(names, each, records)
         if commit is None:
-            from eos_sink.protocol.hanging_errors import outcome_unknown
-
             decisions = [record.decision for record in records if record.decision]
             last = last_decision(names, each.transaction, decisions)
-            is_repeated = last is not None and last is decisions[-1]
-            raise outcome_unknown(names, kafka.log_topic, each, last, is_repeated=is_repeated)
+            if last is None:
+                raise stop(Reason.HANGING, hanging=each)
+            raise stop(
+                Reason.HANGING_REPEATED if last is decisions[-1] else Reason.HANGING_DECIDED,
+                hanging=each,
+                decision=last,
+                task=names.parse_task(name),
+            )
         if not end_as_elsewhere(kafka, each, commit, deadline):
             unknown |= {(each.topic, each.partition)}
     return unknown

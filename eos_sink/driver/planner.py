@@ -41,10 +41,10 @@ from eos_sink.errors import (
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.kafka.read_topic_rules import read_topic_rules
+from eos_sink.messages import named
 from eos_sink.metrics import events
 from eos_sink.metrics.names import Count, Event
 from eos_sink.metrics.stats import Stats
-from eos_sink.protocol import operator_errors
 from eos_sink.protocol.model import (
     Decision,
     Entry,
@@ -124,7 +124,7 @@ class Planner:
             OperatorNeededError: the log has lost what was decided.
         """
         deadline = Deadline(self._options.step_timeout)
-        with log_superseded(self._names):
+        with named(self._names, self._options.log_topic), log_superseded(self._names):
             try:
                 go_on = self._continue if self._joined(deadline) else self._recover
                 entry = go_on(deadline)
@@ -351,7 +351,7 @@ class Planner:
         # Listed before the log is read: what another run commits meanwhile has its record by then.
         if committed and not self._register.read(deadline).seq:
             states = control.describe(committed, deadline)
-            check_unrecorded(self._names, self._options.log_topic, states.values())
+            check_unrecorded(self._names, states.values())
 
     def _take_over(self, deadline: Deadline) -> Entry:
         entry = self._register.open(deadline)
@@ -486,9 +486,7 @@ class Planner:
             return entry, completion.read_back(kafka, options, decision, lost, deadline)
         except completion.RefusedCompletion as refused:
             if decision.completed:
-                raise operator_errors.needs_partitions(
-                    self._names, options.log_topic, decision, lost, str(refused)
-                ) from refused
+                raise completion.not_told(decision, lost, str(refused)) from refused
             token, why = self._session.token(entry), str(refused)
             _LOGGER.warning(
                 "Query %s: the lost partitions of %s have to be written as they were: %s.",

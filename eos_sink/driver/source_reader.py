@@ -17,8 +17,10 @@ from eos_sink.errors import ConfigurationError, OperatorNeededError
 from eos_sink.identity import QueryNames, shown_location
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
-from eos_sink.protocol import operator_errors, source_errors
+from eos_sink.messages import Reason, stop
+from eos_sink.protocol import source_errors
 from eos_sink.protocol.model import BatchId, LogRecord, Numbering, SourcePosition
+from eos_sink.protocol.rules import in_doubt, moved_checkpoint
 from eos_sink.protocol.source_errors import Reading
 from eos_sink.protocol.source_rules import (
     SourceBatch,
@@ -219,7 +221,7 @@ class SourceReader:
         for other, record, decided in find_writers(self._kafka, names, group, batch, deadline):
             for each in decided:
                 if each.batch >= batch.batch:
-                    raise operator_errors.moved_checkpoint(names, batch, other, record, each)
+                    raise moved_checkpoint(batch, other, record, each)
                 goes_on = goes_on or each.batch == batch.batch - 1
         return goes_on
 
@@ -325,11 +327,17 @@ class SourceReader:
         decision, lost = record.decision, self.settle(other, record, deadline)
         if decision is None or not lost:
             return
-        query = replace(self.query(), names=other)
         if returns_to_start(record, decision, lost) is not None:
-            was = operator_errors.former_start(other, record, decision.batch)
-            raise source_errors.invisible_elsewhere(query, decision, was)
-        raise source_errors.half_visible(query, decision, lost)
+            raise stop(
+                Reason.INVISIBLE_ELSEWHERE,
+                names=other,
+                former=other,
+                record=record,
+                decided=decision.batch,
+                decision=decision,
+                group=self._source.group,
+            )
+        raise source_errors.half_visible(replace(self.query(), names=other), decision, lost)
 
     def settle(self, names: QueryNames, record: LogRecord, deadline: Deadline) -> frozenset[int]:
         """Make visible what is decided, as with the start of the query; return what is lost.
@@ -340,8 +348,7 @@ class SourceReader:
         decision = record.decision
         found = settle(self._kafka, names, record, deadline, just_decided=False)
         if decision is not None and found.doubtful:
-            log, again = self._options.log_topic, found.made_again
-            raise operator_errors.in_doubt(names, log, decision, found.doubtful, again)
+            raise in_doubt(decision, found.doubtful, found.made_again)
         return found.lost
 
     def check_kept(

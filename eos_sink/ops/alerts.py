@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
+from eos_sink.messages import run_again
 from eos_sink.ops.status import Driver, QueryStatus, QueryTransaction, Snapshot
-from eos_sink.protocol.operator_errors import run_again
 from eos_sink.protocol.outcome import Outcome
 from eos_sink.shell import quote, sink_command
 

@@ -15,6 +15,7 @@ from eos_sink.errors import SupersededError
 from eos_sink.identity import Origin, QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
+from eos_sink.messages import named
 from eos_sink.ops import RefusedChoice
 from eos_sink.protocol.model import PlanToken, Run
 from eos_sink.protocol.values import MemberRefused
@@ -88,7 +89,8 @@ def take_over(
     try:
         run = replace(current_run(Origin()), tool=tool)
         metadata = member.join(deadline)
-        yield register, PlanToken(names, entry.seq, entry.position, metadata, run, _SESSION_MS)
+        with named(names, kafka.log_topic):
+            yield register, PlanToken(names, entry.seq, entry.position, metadata, run, _SESSION_MS)
     except (MemberRefused, SupersededError) as refused:
         latest = register.try_read()
         if latest is not None and latest.seq > entry.seq:

@@ -16,6 +16,7 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, TopicDescription
 from eos_sink.kafka_config.cluster_config import ClusterConfig
+from eos_sink.messages import named
 from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol import source_errors
 from eos_sink.protocol.model import BatchId, LogRecord, SourcePosition
@@ -77,7 +78,8 @@ def find_starting_offsets(
         # Batch writes share its names, and say nothing about a query.
         written = [each for each in (first, *others) if has_written_as_query(each.record)]
         latest = max(written, key=_Query.knows_most, default=first)
-        return json.dumps(source_errors.as_json(latest.find(Default(default))))
+        with named(own.names, own.log_topic):
+            return json.dumps(source_errors.as_json(latest.find(Default(default))))
 
 
 class _Query:

@@ -16,11 +16,11 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
+from eos_sink.messages import command
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.operator_run import moved, read_log, take_over
 from eos_sink.ops.status import QueryStatus, QueryTransaction, Snapshot, group_by_query
 from eos_sink.protocol.model import Decision
-from eos_sink.protocol.operator_errors import resolve_command
 from eos_sink.protocol.values import EndOutcome, Transaction, TransactionState, TransactionStatus
 from eos_sink.shell import sink_command
 
@@ -111,7 +111,7 @@ def end_undecided(  # noqa: PLR0913
     if not entry.seq and kafka.control().list_committed(f"{names.group}-", deadline):
         raise RefusedChoice(
             "The log has no record of the query, but transactions of it were committed before: see "
-            f"{resolve_command(names, kafka.log_topic)}"
+            f"{command('resolve', names, kafka.log_topic)}"
         )
     check_undecided(names, entry.decision, transactions)
     _check_open(kafka, transactions, deadline)

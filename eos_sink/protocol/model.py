@@ -113,6 +113,9 @@ class RowDigest:
             (self.fingerprint + other.fingerprint) % _WORD,
         )
 
+    def __str__(self) -> str:
+        return f"{self.rows} rows and {self.bytes} bytes (fingerprint {self.fingerprint:016x})"
+
     @staticmethod
     def total(digests: Iterable[RowDigest]) -> RowDigest:
         return sum(digests, RowDigest())

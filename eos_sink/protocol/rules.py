@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from eos_sink.errors import CommitFailedError, ConfigurationError
+from eos_sink.errors import CommitFailedError, ConfigurationError, EosSinkError
 from eos_sink.identity import QueryNames
-from eos_sink.protocol import operator_errors
+from eos_sink.messages import Reason, stop
 from eos_sink.protocol.model import (
     BatchId,
     Decision,
@@ -73,14 +73,14 @@ def assign(plan: Plan, batch: BatchId, partition: int, spark_run: str = "") -> A
             partitions and Spark no longer replays its batch. Or the outcome of partitions is not
             known, and the batch is a replay of theirs or does not prove that they were committed.
     """
-    decision, names, log = plan.decision, plan.token.names, plan.token.position.topic
+    decision, names = plan.decision, plan.token.names
     _check_identity(names, plan, batch)
     if decision is not None and decision.batch == batch:
         if spark_run and spark_run == decision.spark_run:
             # A run calls foreachBatch once for each batch, so this is no replay.
             return Assignment(Role.REFUSE, decision.slot)
         if plan.doubtful:
-            raise operator_errors.in_doubt(names, log, decision, plan.doubtful, plan.made_again)
+            raise in_doubt(decision, plan.doubtful, plan.made_again)
         _check_route(names, decision, plan)
         if plan.visible is not None:
             # The ids of the decided partitions may have later attempts.
@@ -97,12 +97,33 @@ def assign(plan: Plan, batch: BatchId, partition: int, spark_run: str = "") -> A
         return Assignment(Role.WRITE, 0)
     is_older = decision.batch.stream == batch.stream and decision.batch.batch > batch.batch
     if is_older and not batch.numbering.is_of_write:
-        raise operator_errors.old_checkpoint(names, log, batch, decision)
+        raise stop(Reason.OLD_CHECKPOINT, batch=batch, decision=decision)
     if plan.doubtful and not proves_commit(batch, decision.batch):
-        raise operator_errors.in_doubt(names, log, decision, plan.doubtful, plan.made_again)
+        raise in_doubt(decision, plan.doubtful, plan.made_again)
     if plan.lost:
-        raise operator_errors.unrepaired(names, log, batch, decision, plan.lost)
+        raise stop(Reason.UNREPAIRED, batch=batch, decision=decision, lost=plan.lost)
     return Assignment(Role.WRITE, 1 - decision.slot)
+
+
+def in_doubt(
+    decision: Decision, doubtful: frozenset[int], made_again: frozenset[str] = frozenset()
+) -> EosSinkError:
+    """Neither coordinator nor topic knows any more what became of these partitions.
+
+    Args:
+        made_again: topics that were deleted and created again since.
+    """
+    witnesses = [each.witness for each in decision.prepared if each.partition in doubtful]
+    letters = {each.partition for each in decision.dead_letters} & doubtful
+    in_gone = {each.topic for each in witnesses} <= made_again and decision.route.topic
+    again = f"deleted and created again since: {', '.join(sorted(made_again))}"
+    return stop(
+        Reason.TOPIC_MADE_AGAIN if in_gone and not letters else Reason.IN_DOUBT,
+        decision=decision,
+        lost=doubtful,
+        places=", ".join(map(str, witnesses)),
+        why=again if made_again else "deleted or compacted",
+    )
 
 
 def check_same_version(driver: Package | None, task: Package | None) -> None:
@@ -165,9 +186,7 @@ def forgotten_number(
     )
 
 
-def check_former(
-    names: QueryNames, decision: Decision, former: QueryNames, record: LogRecord
-) -> BatchId | None:
+def check_former(decision: Decision, former: QueryNames, record: LogRecord) -> BatchId | None:
     """Check that a query has not decided this batch, or a later one, under an identity that it had
     before: its `eos.id`, prefix, checkpoint location or way of writing was changed before Spark had
     noted its last batch as done. Frames have several identities at once, so of these the rows are
@@ -191,8 +210,27 @@ def check_former(
     moved = last.is_moved_from(batch)
     repeats = moved or (latest is not None and _is_same_frame(decision, latest))
     if last != record.dropped and last.batch >= batch.batch + (not repeats):
-        raise operator_errors.moved_checkpoint(names, batch, former, record, last)
+        raise moved_checkpoint(batch, former, record, last)
     return last if moved and not record.has_retired(last.stream) else None
+
+
+def moved_checkpoint(
+    batch: BatchId, former: QueryNames, record: LogRecord, decided: BatchId
+) -> EosSinkError:
+    """The stream was written under another identity, up to this batch or further.
+
+    Args:
+        record: the latest one of the former identity.
+        decided: the stream's last batch there.
+    """
+    is_retired = record.has_retired(decided.stream)
+    return stop(
+        Reason.MOVED_AND_RETIRED if is_retired else Reason.MOVED_CHECKPOINT,
+        batch=batch,
+        former=former,
+        record=record,
+        decided=decided,
+    )
 
 
 def _is_elsewhere(decision: Decision, other: Decision) -> bool:
@@ -299,7 +337,7 @@ def undecided(
     ]
 
 
-def check_unrecorded(names: QueryNames, log: str, states: Iterable[TransactionState]) -> None:
+def check_unrecorded(names: QueryNames, states: Iterable[TransactionState]) -> None:
     """Check, for a query without a record, that none of its transactions was committed.
 
     Raises:
@@ -310,7 +348,7 @@ def check_unrecorded(names: QueryNames, log: str, states: Iterable[TransactionSt
     if ids:
         tasks = [names.parse_task(name) for name in ids]
         partitions = sorted({task.partition for task in tasks if task})
-        raise operator_errors.no_record(names, log, ids, partitions)
+        raise stop(Reason.NO_RECORD, transactions=ids, partitions=partitions)
 
 
 def group_session_ms(transaction_timeout_ms: int) -> int:
@@ -385,9 +423,7 @@ def _left_ms(state: TransactionState, now_ms: int) -> int:
     return state.started_ms + state.timeout_ms - now_ms
 
 
-def check_replay(
-    names: QueryNames, log: str, decision: Decision, reports: Sequence[TaskReport]
-) -> None:
+def check_replay(decision: Decision, reports: Sequence[TaskReport]) -> None:
     """Check that a replay of the decided batch has the decided rows, in any partitions.
 
     Raises:
@@ -395,22 +431,15 @@ def check_replay(
     """
     total = RowDigest.total(report.digest for report in reports)
     if total != decision.total and not decision.override.accepted:
-        raise operator_errors.other_rows(
-            names,
-            log,
-            decision,
-            operator_errors.compare_rows(total, decision.total),
-            _moved(decision, reports),
+        raise stop(
+            Reason.OTHER_ROWS,
+            decision=decision,
+            difference=f"the replay has {total}, the decision {decision.total}",
+            partitions=_moved(decision, reports),
         )
 
 
-def check_rewrite(
-    names: QueryNames,
-    log: str,
-    decision: Decision,
-    lost: frozenset[int],
-    reports: Sequence[TaskReport],
-) -> bool:
+def check_rewrite(decision: Decision, lost: frozenset[int], reports: Sequence[TaskReport]) -> bool:
     """Check that a replay that rewrites lost partitions has the decided rows.
 
     Returns:
@@ -419,7 +448,7 @@ def check_rewrite(
     Raises:
         OperatorNeededError: it has other rows.
     """
-    check_replay(names, log, decision, reports)
+    check_replay(decision, reports)
     if decision.is_invisible(lost):
         wanted = {report.partition for report in reports if report.digest.rows}
     else:
@@ -428,12 +457,12 @@ def check_rewrite(
             return False
     written = {report.partition for report in reports if report.has_written}
     if written != wanted:
-        raise operator_errors.other_rows(
-            names,
-            log,
-            decision,
-            f"partitions {sorted(wanted)} had to be written again, and {sorted(written)} were",
-            sorted(wanted | written),
+        raise stop(
+            Reason.OTHER_ROWS,
+            decision=decision,
+            difference=f"partitions {sorted(wanted)} had to be written again, and "
+            f"{sorted(written)} were",
+            partitions=sorted(wanted | written),
         )
     return True
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from eos_sink.errors import Action, ClusterError, ConfigurationError, OperatorNeededError
 from eos_sink.identity import QueryNames
+from eos_sink.messages import command
 from eos_sink.protocol.model import BatchId, Decision, SourcePosition
-from eos_sink.protocol.operator_errors import ACCEPT, offsets_command, resolve_command
 from eos_sink.protocol.values import Offsets, Place
 from eos_sink.shell import quote
 
@@ -55,7 +55,7 @@ class Reading:
         )
 
     def command(self, choice: str) -> str:
-        return offsets_command(self.names, self.log, self.group, choice)
+        return command("offsets", self.names, self.log, "--group", quote(self.group), choice)
 
     def continue_or_restart(self, known: SourcePosition) -> str:
         """With an old checkpoint that does not fit. Only a newer copy has its state."""
@@ -231,24 +231,8 @@ def half_visible(query: Reading, decision: Decision, lost: Collection[int]) -> O
         "aborted after their decision, and its other rows are visible. A new checkpoint would "
         "repeat the ones or skip the others.",
         remedy="Start the query with its old checkpoint: it writes these rows again. If that is "
-        f"lost, {resolve_command(query.names, query.log, ACCEPT)} gives these rows up.",
+        f"lost, {command('resolve', query.names, query.log, '--accept')} gives these rows up.",
         data={"batch": decision.batch.batch, "partitions": partitions, "rows": rows},
-    )
-
-
-def invisible_elsewhere(query: Reading, decision: Decision, was: str) -> OperatorNeededError:
-    """All of a batch was lost, and the group that another identity has moved is behind it.
-
-    Args:
-        query: under the former identity.
-        was: how the query was started under it.
-    """
-    return OperatorNeededError(
-        f"{query.title}: all rows of {decision.batch} were aborted after their decision, and group "
-        f"{query.group} is behind them. Nothing was written.",
-        remedy=f"Start the query once as it was then: {was}. It reads these rows again. Change it "
-        "after that.",
-        data={"batch": decision.batch.batch, "rows": decision.total.rows},
     )
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from eos_sink.errors import Action, ConfigurationError, EosSinkError
+from eos_sink.messages import run_again
 from eos_sink.protocol.model import BatchId, Numbering
-from eos_sink.protocol.operator_errors import run_again
 
 _KEPT = (Action.FIX, Action.RESOLVE)
 _UNWRITTEN = (

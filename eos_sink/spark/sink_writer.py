@@ -22,8 +22,8 @@ from zipimport import zipimporter
 from pyspark import TaskContext
 
 from eos_sink.errors import ConfigurationError, EosSinkError
+from eos_sink.messages import run_again
 from eos_sink.protocol.model import BatchId, Entry, Numbering, Plan, TaskReport
-from eos_sink.protocol.operator_errors import run_again
 from eos_sink.protocol.values import MemberRefused
 from eos_sink.protocol.written import draw_number
 from eos_sink.sink_options import SinkOptions, Version

@@ -22,6 +22,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.fingerprint import RowDigester
 from eos_sink.kafka.interfaces import Kafka, Sizes, TransactionalProducer
 from eos_sink.kafka.rows import Rows, pack
+from eos_sink.messages import named
 from eos_sink.metrics.names import Step
 from eos_sink.metrics.stats import StepClock
 from eos_sink.protocol.inline import NOTHING_INLINE, inline_share
@@ -88,6 +89,12 @@ class TaskWriter:
                 versions.
             OperatorNeededError: the decision does not allow this batch.
         """
+        with named(self._plan.token.names, self._plan.token.position.topic):
+            return self._report(batch, partition, data, spark_run)
+
+    def _report(
+        self, batch: BatchId, partition: int, data: Iterable[pa.RecordBatch], spark_run: str
+    ) -> TaskReport:
         check_same_version(getattr(self._plan.token, "package", None), this_package())
         todo = assign(self._plan, batch, partition, spark_run)
         partition += todo.first

@@ -145,7 +145,7 @@ GUARDS = (
     guard(
         "a plan waits for partitions that cannot be looked at",
         "What Kafka has forgotten to end there ends with the next transaction, and its outcome.",
-        drop(_HANGING, "end_hanging", "raise unseen_partitions(...)"),
+        drop(_HANGING, "end_hanging", "raise stop(...)"),
         f"{_LEADERLESS}test_what_is_decided_is_settled_before_a_plan_waits_for_a_partition_to_look_at",
         f"{_MARKERS}test_a_plan_waits_for_a_partition_without_a_leader_and_names_it",
         outside="the model's transactions end in all partitions at once",

@@ -97,7 +97,7 @@ GUARDS = (
     guard(
         "a partition without rows opens nothing",
         "It has no transaction and no witness.",
-        swap(_WRITER, "write", "filter(len, data)", "iter(data)"),
+        swap(_WRITER, "_report", "filter(len, data)", "iter(data)"),
         f"{_GUARD}test_a_partition_of_empty_arrow_batches_opens_nothing",
         f"{_REPLAY}test_an_empty_partition_opens_no_transaction[4.3.0]",
         outside="the model's transactions all have rows",

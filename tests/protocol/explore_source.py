@@ -17,7 +17,6 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.resolve import Choice
 from eos_sink.ops.source_position import Use, choose, read_source
 from eos_sink.options import parse_batch_options, parse_options
-from eos_sink.protocol.operator_errors import ACCEPT, LOST
 from eos_sink.protocol.source_errors import USE_GROUP, USE_RECORD
 from tests.fakes.kafka import FakeKafka
 from tests.ops.operator import Operator
@@ -238,7 +237,7 @@ class SourceStory:
         elif once := _WITH_TOPIC.search(remedy):
             self._given["topic"] = once[1]
             self._parse()
-        elif LOST in remedy and "created again" in str(error):
+        elif "--lost" in remedy and "created again" in str(error):
             # Readers of the former topic may have had them.
             self.world.accepted.update(self.world.read_before)
             Operator(self.world).chooses(Choice.LOST)
@@ -267,7 +266,7 @@ class SourceStory:
         elif USE_GROUP in remedy:
             self._use(Use.GROUP)
             self._delete()
-        elif isinstance(error, OperatorNeededError) and ACCEPT in remedy:
+        elif isinstance(error, OperatorNeededError) and "--accept" in remedy:
             if not self._restore():
                 seen = set(self.world.visible())
                 self.world.accepted.update(r for r in self.world.rows() if r not in seen)

@@ -15,11 +15,10 @@ from eos_sink.decision_log import DecisionRegister
 from eos_sink.decision_log.driver_transaction import send_rows
 from eos_sink.driver import completion
 from eos_sink.driver.planner import Planner
-from eos_sink.errors import OperatorNeededError
-from eos_sink.identity import QueryNames
+from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionalProducer
-from eos_sink.protocol import operator_errors
+from eos_sink.messages import Reason, stop
 from eos_sink.protocol.model import BatchId, Decision, Entry, LogRecord, Numbering
 from eos_sink.protocol.written import WrittenNumbers
 from tests.fakes.producer import FakeProducer
@@ -209,14 +208,12 @@ def forget_failures_before_the_first_decision(monkeypatch: pytest.MonkeyPatch) -
 
 
 def keep_the_decided_partitions(monkeypatch: pytest.MonkeyPatch) -> Iterator[Plot]:
-    def other_rows(
-        names: QueryNames, log: str, decision: Decision, lost: frozenset[int], *_: object
-    ) -> OperatorNeededError:
-        return operator_errors.other_rows(names, log, decision, "other partitions", sorted(lost))
+    def other_rows(decision: Decision, *_: object) -> EosSinkError:
+        return stop(Reason.OTHER_ROWS, decision=decision, difference="other partitions")
 
     monkeypatch.setattr(Decision, "is_invisible", lambda *_: False)
     monkeypatch.setattr(completion, "check_completion", refuse)
-    monkeypatch.setattr(operator_errors, "needs_partitions", other_rows)
+    monkeypatch.setattr(completion, "not_told", other_rows)
     return at_each_gate(QUERY, Fault.NO_COORDINATOR, Fault.OTHER_PARTITIONS)
 
 

@@ -51,7 +51,7 @@ def test_a_stream_that_ran_before_another_at_the_old_place_is_noticed_too(world:
     Driver(world, "stream-2").run(0, [b"b"])
     with pytest.raises(OperatorNeededError, match="under another identity") as stop:
         Driver(moved(world)).run(0, [b"a"])
-    assert "begins behind batch 0" in stop.value.remedy
+    assert "begins behind batch 0 of" in stop.value.remedy
     Driver(moved(world)).run(1, [b"c"])
     assert world.visible() == [b"a", b"b", b"c"]
 
