@@ -116,8 +116,8 @@ OPTIONS = (
     Option(
         SOURCE_GROUP,
         None,
-        "A consumer group that gets the offsets of the Kafka source, in the same transaction as "
-        "the rows of each batch ([Replace a checkpoint](source-offsets.md)). Needs "
+        "A consumer group that gets the offsets of the Kafka source, in the transaction that "
+        "decides each batch ([Replace a checkpoint](source-offsets.md)). Needs "
         "`checkpointLocation`.",
     ),
     Option(
