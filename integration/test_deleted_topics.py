@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
@@ -10,12 +12,14 @@ from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import (
     ClusterError,
+    CommitFailedError,
     EosSinkError,
     FailureKind,
     OperatorNeededError,
     ProduceFailedError,
 )
 from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId, TaskReport
 from eos_sink.task.writer import TaskWriter
@@ -24,7 +28,7 @@ from eos_sink_lab.testing.faults import FaultPoint
 from integration.checker import assert_each_once, read_topic
 from integration.operator_commands import Operator
 from integration.query import PARTITIONS, Query
-from integration.topics import delete_topic, make_again, unique
+from integration.topics import delete_topic, make_again, new_topic, unique
 
 GIVES_UP_MS = 2_000
 
@@ -144,3 +148,44 @@ def test_a_decided_batch_goes_to_the_topic_that_was_made_again_before_it_was_vis
     query.finish()
     left = [row for batch in query.batches[1:] for part in batch for row in part]
     assert_each_once(query.visible(), left)
+
+
+@pytest.mark.parametrize("inline", ["0", "65536"], ids=["by tasks", "by the driver"])
+def test_rows_in_a_topic_that_is_made_again_before_the_decision_are_written_again(
+    kafka: KafkaCluster, inline: str
+) -> None:
+    """Kafka would commit the transaction, and not tell that it has dropped its markers."""
+    topic = new_topic(kafka, "again")
+    options = parse_options(
+        {
+            "kafka.bootstrap.servers": kafka.bootstrap_servers,
+            "topic": topic,
+            "eos.id": topic,
+            "eos.inline.bytes": inline,
+        }
+    )
+    clients = ConfluentKafka(options.cluster)
+    planner, committer = Planner(clients, options), Committer(clients, options)
+
+    def write() -> list[TaskReport]:
+        writer, part = TaskWriter(clients, options, planner.plan()), {"value": ["a", "b"]}
+        part_0 = pa.RecordBatch.from_pydict(part)
+        return [writer.write(BatchId(options.names.query, 0), 0, iter([part_0]))]
+
+    reports = write()
+    asked = clients.topic_ids
+
+    def ask(topics: Collection[str], deadline: Deadline) -> Mapping[str, str]:
+        """All rows are there, and then the topic is made again."""
+        make_again(kafka, topic)
+        return asked(topics, deadline)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clients, "topic_ids", ask)
+        with pytest.raises(CommitFailedError, match=topic):
+            committer.commit(reports)
+    committer.abort(reports)
+    committer.commit(write())
+    assert_each_once(read_topic(kafka.bootstrap_servers, topic), ["a", "b"])
+    planner.close()
+    clients.close()

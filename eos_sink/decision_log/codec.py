@@ -162,14 +162,14 @@ def decode_claim(value: bytes, key: str) -> Claim:
 
 
 def _encode_decision(decision: Decision) -> dict[str, Any]:
-    topics = decision.topics
+    topics = list(decision.topics)
     document: dict[str, Any] = {
         "stream": decision.batch.stream,
         "batch": decision.batch.batch,
         "slot": decision.slot,
         "partitions": decision.partitions,
         "total": _encode_digest(decision.total),
-        "topics": topics,
+        "topics": dict(decision.topics),
         "prepared": [
             [
                 entry.partition,
@@ -183,8 +183,6 @@ def _encode_decision(decision: Decision) -> dict[str, Any]:
             for entry in decision.prepared
         ],
     }
-    if decision.topic_ids:
-        document["topic_ids"] = dict(decision.topic_ids)
     override = decision.override
     if override != Override():
         document["ruling"] = {
@@ -201,17 +199,10 @@ def _encode_decision(decision: Decision) -> dict[str, Any]:
     if decision.spark_run:
         document["run"] = decision.spark_run
     if decision.inlined:
-        document["inline"] = {
-            "topics": [topics.index(topic) for topic in decision.inlined_topics],
-            "partitions": [
-                [
-                    each.partition,
-                    *_encode_producer(each.producer),
-                    *_encode_digest(each.digest),
-                ]
-                for each in decision.inlined
-            ],
-        }
+        document["inline"] = [
+            [each.partition, *_encode_producer(each.producer), *_encode_digest(each.digest)]
+            for each in decision.inlined
+        ]
     if decision.dead_letters:
         letters = [[each.partition, each.rows] for each in decision.dead_letters]
         document["dead_letters"] = letters
@@ -221,7 +212,8 @@ def _encode_decision(decision: Decision) -> dict[str, Any]:
 
 
 def _decode_decision(document: Any) -> Decision:
-    topics = [str(topic) for topic in document["topics"]]
+    topics = _decode_ids(document["topics"])
+    names = list(topics)
     override = Override()
     if "ruling" in document:
         override = Override(
@@ -229,7 +221,6 @@ def _decode_decision(document: Any) -> Decision:
             lost=frozenset(map(_number, document["ruling"]["lost"])),
             accepted=_typed(bool, document["ruling"]["accepted"]),
         )
-    inline = document.get("inline", {"topics": [], "partitions": []})
     return Decision(
         batch=BatchId(str(document["stream"]), _number(document["batch"])),
         slot=_number(document["slot"]),
@@ -241,7 +232,7 @@ def _decode_decision(document: Any) -> Decision:
                 _number(producer_id),
                 _number(epoch),
                 _decode_digest(digest),
-                Position(topics[_number(topic)], _number(place), _number(offset)),
+                Position(names[_number(topic)], _number(place), _number(offset)),
             )
             for partition, producer_id, epoch, *digest, topic, place, offset in document["prepared"]
         ),
@@ -251,9 +242,8 @@ def _decode_decision(document: Any) -> Decision:
             Inlined(
                 _number(partition), _decode_digest(digest), _decode_producer([producer_id, epoch])
             )
-            for partition, producer_id, epoch, *digest in inline["partitions"]
+            for partition, producer_id, epoch, *digest in document.get("inline", [])
         ),
-        inlined_topics=tuple(topics[_number(topic)] for topic in inline["topics"]),
         dead_letters=tuple(
             DeadLetters(_number(partition), _number(rows))
             for partition, rows in document.get("dead_letters", [])
@@ -261,7 +251,7 @@ def _decode_decision(document: Any) -> Decision:
         by_row=document.get("by_row") is True,
         completed=document.get("completed") is True,
         by_partition=str(document.get("by_partition", "")),
-        topic_ids=_decode_ids(document.get("topic_ids", {})),
+        topics=topics,
         route=_decode_route(**document.get("route", vars(Route()))),
     )
 

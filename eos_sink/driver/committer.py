@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -45,6 +45,7 @@ from eos_sink.protocol.model import (
 from eos_sink.protocol.rules import (
     check_replay,
     check_rewrite,
+    check_same_topics,
     check_same_version,
     check_streams,
     check_vote,
@@ -130,7 +131,7 @@ class Committer:
         elif self._source is not None or any(report.has_written for report in reports):
             # Without rows there is a decision only if it moves the source's offsets.
             rows = self._unpack(reports)
-            decision = decide(reports, _topics(rows), self._options.route)
+            decision = decide(reports, self._options.route)
             record = self._register.expect(reports[0].token, deadline).record
             check_streams(self._names, record, decision.batch)
             if self._source is None and record.is_new_stream(decision.batch):
@@ -221,16 +222,17 @@ class Committer:
         if not rewritten:
             known = self._leave_former_identities(token, record, decision, deadline)
         source = self._move_source(record, decision.batch, deadline)
-        self._check_topics(decision, reports, deadline)
-        if decision.prepared:
-            # Now that their rows are there: the topics may be other ones when they are settled.
-            topic_ids = self._kafka.topic_ids(decision.topics, deadline)
-            decision = replace(decision, topic_ids=topic_ids)
+        topics = self._know_topics(reports, rows, deadline)
+        decision = replace(decision, topics={**decision.topics, **dict(sorted(topics))})
+        self._check_topics(decision, deadline)
         clock = StepClock(self._clock)
         figures = self._metrics.count_decision(decision, reports, rewritten, clock, self._now_ms())
         prepared = self._transactions(reports)
 
         def vote(begun: float) -> float:
+            check_same_topics(topics, self._kafka.topic_ids(dict(topics), deadline))
+            if not prepared:
+                return deadline.left
             with clock.inner(Step.VOTE):
                 return self._vote(prepared, token.planned_s, begun, deadline)
 
@@ -240,7 +242,7 @@ class Committer:
             decision,
             deadline,
             figures,
-            vote=vote if prepared else None,
+            vote=vote if topics else None,
             settled=not decision.prepared,
             rows=rows,
             source=source,
@@ -349,15 +351,21 @@ class Committer:
     def _transactions(self, reports: Sequence[TaskReport]) -> list[Transaction]:
         return [r.prepared.transaction(self._names, r.slot) for r in reports if r.prepared]
 
-    def _check_topics(
-        self, decision: Decision, reports: Sequence[TaskReport], deadline: Deadline
-    ) -> None:
+    def _know_topics(
+        self, reports: Sequence[TaskReport], rows: Sequence[Rows], deadline: Deadline
+    ) -> set[tuple[str, str]]:
+        """Each topic of the rows, with its ids from before they were written."""
+        known = {each for report in reports for each in report.topics.items()}
+        new = _topics(rows) - dict(known).keys()
+        return known | {*self._kafka.topic_ids(new, deadline).items()} if new else known
+
+    def _check_topics(self, decision: Decision, deadline: Deadline) -> None:
         """Topics of the column are known only now. A batch that may not be read back is not
         decided; inlined rows never need to be. Nor is one with rows in a decision log."""
         for topic in {entry.witness.topic for entry in decision.prepared} - self._checked:
             self._kafka.check_topic(topic, deadline)
             self._checked.add(topic)
-        new = _topics_of_rows(decision, reports) - self._no_logs
+        new = decision.topics.keys() - self._no_logs
         if new:
             from eos_sink.decision_log.other_logs import check_no_logs
 
@@ -427,7 +435,7 @@ class Committer:
             return
         self._check_rewrite(token, decision, lost, reports, deadline)
         rows = self._unpack(reports)
-        rewritten = decide(reports, _topics(rows), self._options.route, decision)
+        rewritten = decide(reports, self._options.route, decision)
         self._decide(reports, rewritten, rows, deadline, lost)
 
     def _check_rewrite(
@@ -465,11 +473,6 @@ class Committer:
 
         unpacked = (unpack(packed, topic) for packed, topic in by_topic if packed)
         return [rows for rows in unpacked if len(rows)]
-
-
-def _topics_of_rows(decision: Decision, reports: Iterable[TaskReport]) -> set[str]:
-    """All topics of the batch: the decision has those of inlined rows and of witnesses."""
-    return {*decision.topics, *(name for report in reports for name in report.topics)}
 
 
 def _topics(rows: Sequence[Rows]) -> set[str]:

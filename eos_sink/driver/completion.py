@@ -25,7 +25,6 @@ from eos_sink.kafka.topic_traces import PartitionTail
 from eos_sink.messages import Reason, stop
 from eos_sink.protocol.model import Decision, Entry, PlanToken, RowDigest
 from eos_sink.protocol.values import ProducerIdentity
-from eos_sink.sink_options import SinkOptions
 
 MOST_ROWS = 4_000_000
 """Visible rows of which each task gets the hashes, 32 MB."""
@@ -58,13 +57,7 @@ def check_completion(decision: Decision, lost: Collection[int]) -> None:
         raise RefusedCompletion(f"{rows} rows are visible, more than {MOST_ROWS}")
 
 
-def read_back(
-    kafka: Kafka,
-    options: SinkOptions,
-    decision: Decision,
-    lost: frozenset[int],
-    deadline: Deadline,
-) -> bytes:
+def read_back(kafka: Kafka, decision: Decision, lost: frozenset[int], deadline: Deadline) -> bytes:
     """Read the visible rows of a decision, whose transactions are known.
 
     Returns:
@@ -76,7 +69,8 @@ def read_back(
     """
     check_completion(decision, lost)
     wanted = _visible(decision, lost)
-    topics = sorted({*decision.topics, *options.declared_topics})
+    # Where dead letters are, no visible row of these partitions is.
+    topics = sorted(decision.topics.keys() - {decision.route.dead_letters})
     varies, most = decision.route.topic is None, _TAIL
     while True:
         found = {each: _FoundRows(topic_varies=varies) for each in wanted}
@@ -95,7 +89,7 @@ def read_back(
             raise RefusedCompletion(
                 f"the rows of partitions {partitions} in {topics} are not those that were decided: "
                 "retention or compaction has deleted some, or they had a column partition or "
-                "eos.timestamp.column, or went to other topics, which eos.destinations could name"
+                "eos.timestamp.column"
             )
         most *= _WIDER
 

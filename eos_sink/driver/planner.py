@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from eos_sink.decision_log import DecisionRegister
@@ -96,6 +96,7 @@ class Planner:
         self._session = DriverSession(kafka, options, self._run, clock)
         self._checked = False
         self._rules: tuple[dict[str, TopicRules], Deadline] | None = None
+        self._topics: tuple[Mapping[str, str], Deadline] | None = None
         self._planned: Entry | None = None
         self._settled: tuple[Decision, Settlement] | None = None
         self._source: SourceReader | None = None
@@ -163,6 +164,7 @@ class Planner:
                 visible,
                 entry.record.written,
                 entry.record.retired,
+                self._know_topics(entry, deadline),
             )
 
     def refuse_tasks(self, given_up: Entry) -> None:
@@ -334,13 +336,23 @@ class Planner:
         options = self._options
         letters = options.dead_letter_topic
         if self._rules is None or (letters is not None and self._rules[1].passed):
-            written = entry.decision.topics if entry.decision else []
-            topics = [options.topic] if options.topic else [*options.declared_topics, *written]
-            names = list(dict.fromkeys([*filter(None, [letters]), *topics]))
+            written = entry.decision.topics if entry.decision and not options.topic else ()
+            names = sorted({*options.named_topics, *written})
             found = read_topic_rules(self._kafka, names, deadline, hidden=letters is None)
             there = {name: rules for name, rules in found.items() if rules is not None}
             self._rules = there, Deadline(_RULES_AGE_S)
         return self._rules[0]
+
+    def _know_topics(self, entry: Entry, deadline: Deadline) -> dict[str, str]:
+        """The ids of the topics that are known here, so that tasks need not ask for them. A batch
+        is not decided if they have others by then, and the plan after that asks again. So does
+        each one of a batch write: between two of them a topic is often made again."""
+        decision = entry.decision
+        if self._topics is None or self._topics[1].passed:
+            ids = self._kafka.topic_ids(topics_of(self._options, decision), deadline)
+            self._topics = ids, Deadline(0 if self._options.origin.batch else _RULES_AGE_S)
+        # Another topic of the column is as its batch has found it.
+        return {**(decision.topics if decision else {}), **self._topics[0]}
 
     def _check_unrecorded(self, deadline: Deadline) -> None:
         """Before the driver's id is inited: its state may be the last trace of a lost log."""
@@ -375,7 +387,7 @@ class Planner:
             recovers: fence even if nothing is open.
         """
         # The last batch may have failed because a topic has other rules now.
-        self._rules = None
+        self._rules = self._topics = None
         # First: a decision may be settled only if its rows can be read.
         self._end_hanging(entry, deadline)
         seen = self._settle(entry, deadline).seen
@@ -481,9 +493,9 @@ class Planner:
         # numpy and pyarrow are for rows only.
         from eos_sink.driver import completion
 
-        kafka, options, lost = self._kafka, self._options, found.lost
+        lost = found.lost
         try:
-            return entry, completion.read_back(kafka, options, decision, lost, deadline)
+            return entry, completion.read_back(self._kafka, decision, lost, deadline)
         except completion.RefusedCompletion as refused:
             if decision.completed:
                 raise completion.not_told(decision, lost, str(refused)) from refused

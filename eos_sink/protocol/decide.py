@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from eos_sink.protocol.model import DeadLetters, Decision, Inlined, Route, RowDigest, TaskReport
@@ -10,7 +10,6 @@ from eos_sink.protocol.model import DeadLetters, Decision, Inlined, Route, RowDi
 
 def decide(
     reports: Sequence[TaskReport],
-    topics: Collection[str],
     route: Route,
     decided: Decision | None = None,
 ) -> Decision:
@@ -18,8 +17,6 @@ def decide(
 
     Args:
         reports: of all tasks.
-        topics: of the rows that the driver writes. The dead letter topic, which many queries may
-            have in common, is none of them if there is another.
         route: of the query.
         decided: the batch is decided already, and these tasks have written what was lost of it.
     """
@@ -31,7 +28,6 @@ def decide(
     chosen, completes = before.override, before.needs_completion(lost)
     written = [report.prepared for report in reports if report.prepared]
     inlined = [Inlined(report.partition, report.digest) for report in reports if report.inline]
-    own_topics = {*topics} - {route.dead_letters} or topics
     kept = [entry for entry in before.prepared if entry.partition not in lost]
     letters = {e.partition: e.rows for e in before.dead_letters if e.partition not in lost}
     letters |= {r.partition: r.dead_letter_rows for r in reports if r.dead_letters}
@@ -43,7 +39,6 @@ def decide(
         override=replace(chosen, visible=chosen.visible - lost, lost=chosen.lost - lost),
         spark_run=first.spark_run,
         inlined=(*before.inlined, *inlined),
-        inlined_topics=tuple(sorted({*before.inlined_topics, *own_topics})),
         dead_letters=tuple(DeadLetters(*each) for each in sorted(letters.items())),
         completed=completes,
         route=route,

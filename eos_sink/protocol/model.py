@@ -209,15 +209,14 @@ class Decision:
         spark_run: Spark's run id of the query whose `foreachBatch` wrote the batch last, or found
             it written; empty for all other batches.
         inlined: the partitions that the driver has written together with the decision.
-        inlined_topics: the topics of their rows.
         dead_letters: of the partitions that have some; all are in the route's topic for them.
         by_row: if a part is lost, a replay writes the rows that are not visible, in any partitions;
             else the lost partitions.
         completed: one has done so. Its partitions are numbered behind the others, so no replay has
             the same ones.
         by_partition: why it cannot be told which rows are visible; only partitions tell then.
-        topic_ids: of `topics` (KIP-516), when the batch was decided: a topic that is deleted and
-            made again has another one. Empty if the driver has written all rows.
+        topics: those of its rows, and the id (KIP-516) of each from before they were written: a
+            topic that is deleted and made again has another one. "": not known.
         route: how the tasks found a row's place.
     """
 
@@ -229,12 +228,11 @@ class Decision:
     override: Override = field(default_factory=Override)
     spark_run: str = ""
     inlined: tuple[Inlined, ...] = ()
-    inlined_topics: tuple[str, ...] = ()
     dead_letters: tuple[DeadLetters, ...] = ()
     by_row: bool = False
     completed: bool = False
     by_partition: str = ""
-    topic_ids: Mapping[str, str] = field(default_factory=dict, hash=False)
+    topics: Mapping[str, str] = field(default_factory=dict, hash=False)
     route: Route = field(default_factory=Route)
 
     @property
@@ -245,11 +243,6 @@ class Decision:
     @property
     def dead_letter_rows(self) -> int:
         return sum(each.rows for each in self.dead_letters)
-
-    @property
-    def topics(self) -> list[str]:
-        """The topics of its witnesses and of its inlined rows, sorted."""
-        return sorted({*self.inlined_topics, *(entry.witness.topic for entry in self.prepared)})
 
     def written_by(self, producer: ProducerIdentity) -> Decision:
         """The same decision; this producer writes its record, and its rows that are not written."""
@@ -613,10 +606,10 @@ class Plan:
 
     `decision` is the latest one; `lost` are its partitions that were aborted after it, and
     `doubtful` those whose outcome Kafka no longer knows, also since their topics were `made_again`.
-    The batch goes by `route`. `rules` has topics whose rules the driver
-    knows, if the query has a dead letter topic. `given_up` is the latest record's. `visible` has
-    the sorted hashes of the visible rows, eight bytes each, if a replay writes the others in
-    any partitions. `written` and `retired` are those of the latest record.
+    The batch goes by `route`. `rules` has topics whose rules the driver knows, if the query has a
+    dead letter topic, `topics` those whose ids it knows. `given_up` is the latest record's.
+    `visible` has the sorted hashes of the visible rows, eight bytes each, if a replay writes the
+    others in any partitions. `written` and `retired` are those of the latest record.
     """
 
     token: PlanToken
@@ -630,6 +623,7 @@ class Plan:
     visible: bytes | None = field(default=None, repr=False)
     written: WrittenNumbers = field(default_factory=WrittenNumbers, repr=False)
     retired: tuple[BatchId, ...] = ()
+    topics: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def highest_number(self) -> int:
@@ -654,7 +648,8 @@ class TaskReport:
     `lost` is the plan's, `spark_run` as in a decision. `took` has the seconds of the task's steps,
     for figures only. `dead_letters` counts the rows for the dead letter topic by their error;
     `inline_dead_letters` has them, if the driver has to write them too. `topics` has the topics of
-    the column `topic` that rows were written to. `package` is that of the task.
+    its rows with their ids, as they were before a row was written; "": there was no such topic. Of
+    rows that the driver has to write only those that the plan knows. `package` is the task's.
     """
 
     token: PlanToken
@@ -671,7 +666,7 @@ class TaskReport:
     inline: bytes = field(default=b"", repr=False)
     inline_dead_letters: bytes = field(default=b"", repr=False)
     dead_letters: Mapping[str, int] = field(default_factory=dict)
-    topics: frozenset[str] = frozenset()
+    topics: Mapping[str, str] = field(default_factory=dict)
     package: Package = field(default_factory=this_package)
 
     @property

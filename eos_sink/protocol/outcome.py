@@ -86,7 +86,7 @@ def evidence_in_log(
         Evidence(
             transaction,
             entry,
-            decision.topic_ids.get(entry.witness.topic, ""),
+            decision.topics.get(entry.witness.topic, ""),
             settled=settled,
             later=later,
             override=chosen.get(entry.partition),

@@ -374,6 +374,27 @@ def vote_margin_ms(transaction_timeout_ms: int) -> int:
     return min(transaction_timeout_ms // _VOTE_MARGIN_SHARE, _VOTE_MARGIN_MS)
 
 
+def check_same_topics(known: Iterable[tuple[str, str]], now: Mapping[str, str]) -> None:
+    """Check that the rows of a batch are in the topics that have their names now.
+
+    Args:
+        known: each topic with an id from before its rows were written; "": there was none.
+        now: the ids of these topics.
+
+    Raises:
+        CommitFailedError: they are not; nothing is decided.
+    """
+    gone = sorted({topic for topic, topic_id in known if now.get(topic, "") != topic_id})
+    if gone:
+        raise CommitFailedError(
+            f"Topics {gone} were deleted, or deleted and created again, since the batch was "
+            "planned, and rows of it with them. Nothing of the batch is visible.",
+            remedy="Start the query again: Spark replays the batch, and its rows are written to "
+            "the topics that have these names then.",
+            data={"topics": gone},
+        )
+
+
 def check_vote(
     transactions: Sequence[Transaction],
     states: Mapping[str, TransactionState],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import chain, islice
@@ -69,7 +69,7 @@ class TaskWriter:
         self._clock = StepClock(clock)
         self._attempt = attempt
         self._rejected: RejectedRows | None = None
-        self._topics: set[str] = set()
+        self._topics: dict[str, str] = {}
         if options.metrics_log:
             from eos_sink.metrics import events
 
@@ -141,7 +141,7 @@ class TaskWriter:
             inline=inline,
             inline_dead_letters=b"".join(inline_dead_letters),
             dead_letters={} if self._rejected is None else dict(self._rejected.counts),
-            topics=frozenset(self._topics),
+            topics=self._topics,
         )
 
     def _write(
@@ -174,6 +174,8 @@ class TaskWriter:
                 # A dead letter may be many times as large as its row.
                 packed = [pack(rows) for rows in first[:3]]
                 if len(packed) == 1 or (len(packed) == _WITH_LETTERS and len(packed[1]) <= left):
+                    known = self._plan.topics
+                    self._topics = {t: known[t] for r in first for t in r.topics[0] if known.get(t)}
                     return packed
             producer = opening.end()
         self._clock.begin()
@@ -243,7 +245,7 @@ class TaskWriter:
         """Args:
         first: the rows of the first Arrow batch, if they were taken already.
         """
-        sender = _Sender(producer)
+        sender = _Sender(producer, self._know_topics)
         sender.send(self._take(waiting.pop(0), digester) if first is None else first)
         if waiting:
             # Kafka refuses a stale driver's task here, before it has written much.
@@ -273,9 +275,16 @@ class TaskWriter:
         dead_letters: Iterator[Rows] = iter(())
         if self._rejected is not None:
             rows, dead_letters = self._rejected.sort_out(rows)
-        if options.topic is None:
-            self._topics.update(rows.topics[0])
         return chain([rows], dead_letters)
+
+    def _know_topics(self, topics: Sequence[str]) -> None:
+        """Note the ids of topics before the first row of this task is written there: the driver
+        does not decide the batch if they are other topics by then."""
+        new = [topic for topic in topics if topic not in self._topics]
+        ids = {topic: self._plan.topics.get(topic, "") for topic in new}
+        if unknown := [topic for topic in new if not ids[topic]]:
+            ids |= self._kafka.topic_ids(unknown, Deadline(self._options.step_timeout))
+        self._topics |= ids
 
     def _send_offset(self, producer: TransactionalProducer) -> None:
         token, deadline = self._plan.token, Deadline(self._options.step_timeout)
@@ -368,8 +377,11 @@ class _Opening:
 class _Sender:
     """Sends rows and the dead letters among them, and finds a witness."""
 
-    def __init__(self, producer: TransactionalProducer) -> None:
+    def __init__(
+        self, producer: TransactionalProducer, know_topics: Callable[[Sequence[str]], None]
+    ) -> None:
         self._producer = producer
+        self._know_topics = know_topics
         # Of the rows in their own topics, and of the dead letters, once there are any.
         self._known: dict[int, list[Position]] = {}
 
@@ -380,6 +392,7 @@ class _Sender:
             kind = min(number, 1)
             on_offset = None if kind in self._known else partial(self._note, kind)
             self._known.setdefault(kind, [])
+            self._know_topics(rows.topics[0])
             self._producer.produce_rows(rows, on_offset)
 
     @property

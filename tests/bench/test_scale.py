@@ -61,7 +61,8 @@ def decision(tasks: int) -> int:
         Prepared(n, 4_000, 3, RowDigest(1_000, 100_000, 2**63 + n), Position("t", 1, 5_000))
         for n in range(1_000, 1_000 + tasks)
     )
-    made = Decision(BatchId("stream", 7), 0, tasks, RowDigest(), prepared)
+    topics = {"t": "x" * 36}
+    made = Decision(BatchId("stream", 7), 0, tasks, RowDigest(), prepared, topics=topics)
     return len(encode(LogRecord(1, made, "writer")))
 
 

@@ -37,7 +37,14 @@ prepared = st.builds(
     Prepared, numbers, numbers, numbers, digests, st.builds(Position, topics, numbers, numbers)
 )
 partitions = st.frozensets(numbers, max_size=3)
-plain_decisions = st.builds(
+
+
+def with_topics(decision: Decision, ids: dict[str, str]) -> Decision:
+    of_witnesses = {entry.witness.topic: "" for entry in decision.prepared}
+    return replace(decision, topics={**of_witnesses, **ids})
+
+
+without_topics = st.builds(
     Decision,
     st.builds(BatchId, st.text(st.characters(codec="utf-8")), numbers),
     st.sampled_from([0, 1]),
@@ -47,6 +54,7 @@ plain_decisions = st.builds(
     st.builds(Override, partitions, partitions, st.booleans()),
     st.text(st.characters(codec="utf-8")),
 )
+plain_decisions = st.builds(with_topics, without_topics, st.dictionaries(topics, texts))
 with_dead_letters = st.builds(
     replace,
     plain_decisions,
@@ -56,8 +64,6 @@ decisions = plain_decisions | st.builds(
     replace,
     plain_decisions | with_dead_letters,
     inlined=st.lists(st.builds(Inlined, numbers, digests, producers), min_size=1).map(tuple),
-    inlined_topics=st.frozensets(topics, min_size=1, max_size=3).map(lambda t: tuple(sorted(t))),
-    topic_ids=st.dictionaries(topics, texts),
     route=st.builds(Route, st.none() | topics, st.none() | topics, texts),
 )
 names = st.none() | st.text(st.characters(codec="utf-8"), min_size=1)
@@ -84,6 +90,7 @@ EXAMPLE = LogRecord(
         2,
         RowDigest(1, 10, 2**64 - 1),
         (Prepared(0, 4000, 1, RowDigest(1, 10, 2**64 - 1), Position("t", 5, 6)),),
+        topics={"t": "i"},
     ),
     "w",
 )
@@ -97,7 +104,7 @@ def test_a_record_is_read_as_it_was_written(record: LogRecord) -> None:
 def test_the_format_does_not_change_without_its_number() -> None:
     written = (
         b'{"format":4,"seq":3,"writer":"w","prefix":"eos-sink-","decision":{"stream":"s","batch":2,"slot":1,'
-        b'"partitions":2,"total":[1,10,18446744073709551615],"topics":["t"],'
+        b'"partitions":2,"total":[1,10,18446744073709551615],"topics":{"t":"i"},'
         b'"prepared":[[0,4000,1,1,10,18446744073709551615,0,5,6]]}}'
     )
     assert decode(written, "here") == EXAMPLE
@@ -116,7 +123,8 @@ def test_ten_thousand_transactions_fit_into_a_megabyte() -> None:
         )
         for n in range(10_000)
     )
-    decision = Decision(BatchId("s", 2), 1, 10_000, RowDigest(), entries)
+    topics = {"orders": "i"}
+    decision = Decision(BatchId("s", 2), 1, 10_000, RowDigest(), entries, topics=topics)
     assert len(encode(LogRecord(1, decision, "w"))) < 1_048_576
 
 
@@ -165,7 +173,7 @@ def broken(**changes: object) -> bytes:
         {"owner": 7},
         {"owner": {"host": "h", "pid": 1}},
         {"owner": {"host": "h", "pid": "1", "started": 1}},
-        {"decision__topic_ids": {"t": 1}},
+        {"decision__topics": {"t": 1}},
         {"decision__route": {"topic": 1, "dead_letters": None, "partitioner": ""}},
         {"decision__route": {"topic": "t"}},
         {"decision__ruling": {}},

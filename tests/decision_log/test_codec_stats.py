@@ -94,7 +94,8 @@ def test_a_decision_of_ten_thousand_tasks_grows_by_less_than_a_kilobyte() -> Non
         )
         for n in range(10_000)
     )
-    decision = Decision(BatchId("s", 2), 1, 10_000, RowDigest(), entries)
+    topics = {"orders": "i"}
+    decision = Decision(BatchId("s", 2), 1, 10_000, RowDigest(), entries, topics=topics)
     bare = LogRecord(1, decision, "w")
     with_figures = replace(bare, prefix="eos-sink-", stats=FULL)
     assert 0 < len(encode(with_figures)) - len(encode(bare)) < 1_000

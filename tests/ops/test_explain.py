@@ -47,7 +47,10 @@ def decision(
         for p, producer in enumerate(producers or (1,))
     )
     total = RowDigest(len(entries), 2, 3)
-    return Decision(BatchId(stream, batch), batch % 2, 3, total, entries, override or Override())
+    chosen = override or Override()
+    return Decision(
+        BatchId(stream, batch), batch % 2, 3, total, entries, chosen, topics={"out": "1"}
+    )
 
 
 def history(

@@ -22,7 +22,8 @@ QUERY = "orders-0123456789"
 
 def decision(batch: int, producer: int = 1) -> Decision:
     entry = Prepared(0, producer, 0, RowDigest(1, 2, 3), Position("out", 0, batch))
-    return Decision(BatchId("s", batch), batch % 2, 1, RowDigest(1, 2, 3), (entry,))
+    topics = {"out": "1"}
+    return Decision(BatchId("s", batch), batch % 2, 1, RowDigest(1, 2, 3), (entry,), topics=topics)
 
 
 def line(offset: int, value: bytes, key: str = QUERY) -> LogLine:

@@ -47,7 +47,7 @@ from tests.snippets import ROOT
 OPTIONS = options()
 NAMES = OPTIONS.names
 ENTRY = Prepared(0, 7, 3, RowDigest(1, 2, 3), Position("out", 0, 5))
-DECISION = Decision(BatchId("s", 1), 0, 1, ENTRY.digest, (ENTRY,))
+DECISION = Decision(BatchId("s", 1), 0, 1, ENTRY.digest, (ENTRY,), topics={"out": ""})
 (T,) = DECISION.transactions(NAMES)
 LATER = replace(T, epoch=T.epoch + 1)
 

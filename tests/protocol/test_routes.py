@@ -4,13 +4,23 @@ deleted and made again."""
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from eos_sink.errors import ConfigurationError, OperatorNeededError, UnfinishedError
-from eos_sink.protocol.model import Route
-from tests.protocol.driver import Driver, decide_and_die, lose_last
+from eos_sink.errors import (
+    CommitFailedError,
+    ConfigurationError,
+    OperatorNeededError,
+    UnfinishedError,
+)
+from eos_sink.protocol.model import BatchId, Plan, Route, TaskReport
+from eos_sink.task.writer import TaskWriter
+from tests.fakes.kafka import FakeKafka
+from tests.fakes.process import At, Moment
+from tests.protocol.driver import STREAM, Driver, decide_and_die, lose_last
 from tests.protocol.world import TOPIC, World, late_attempt, latest, open_ids
 
 OTHER = "other"
@@ -115,6 +125,61 @@ def test_a_foreign_record_in_a_topic_that_was_made_again_proves_no_commit(world:
         Driver(world).run(0, [b"a"], [b"b"])
     assert "--lost" in stop.value.remedy
     assert "--visible" not in stop.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("inline", "moment"),
+    [
+        (0, "planned"),
+        (0, "written"),
+        (0, "deciding"),
+        (65536, "planned"),
+        (65536, "deciding"),
+    ],
+)
+def test_a_batch_whose_topic_is_made_again_before_it_is_decided_is_written_again(
+    world: World, inline: int, moment: str
+) -> None:
+    change(world, inline_bytes=inline)
+    driver = Driver(world)
+    driver.run(0, [b"a"], [b"b"])
+    plan = driver.planner.plan()
+    if moment == "planned":
+        make_again(world)
+    reports = driver.write(plan, 1, [b"c"], [b"d"])
+    if moment == "written":
+        make_again(world)
+    elif moment == "deciding":
+        process = driver.commits.process
+        At(process, "log_producer.flush", Moment.AFTER, partial(make_again, world))
+    with pytest.raises(CommitFailedError, match=f"'{TOPIC}'.* deleted"):
+        driver.committer.commit(reports)
+    driver.committer.abort(reports)
+    assert open_ids(world) == []
+    driver.run(1, [b"c"], [b"d"])
+    assert world.visible() == [b"c", b"d"]
+
+
+def test_a_topic_of_the_column_that_is_made_again_while_tasks_write_is_noticed(
+    world: World,
+) -> None:
+    """No plan knows it: each task asks before it writes there."""
+    change(world, topic=None)
+    driver, row = Driver(world), {"topic": [TOPIC], "value": [b"a"]}
+
+    def write(plan: Plan, partition: int) -> TaskReport:
+        writer = TaskWriter(FakeKafka(world.cluster), driver.options, plan)
+        return writer.write(BatchId(STREAM, 0), partition, [pa.RecordBatch.from_pydict(row)])
+
+    plan = driver.planner.plan()
+    assert plan.topics == {}
+    first = write(plan, 0)
+    make_again(world)
+    with pytest.raises(CommitFailedError, match="deleted"):
+        driver.committer.commit([first, write(plan, 1)])
+    driver.committer.commit([write(driver.planner.plan(), 0)])
+    assert world.visible() == [b"a"]
+    assert driver.planner.plan().topics.keys() == {TOPIC}
 
 
 def test_an_open_batch_is_written_to_the_topic_that_was_made_again(world: World) -> None:

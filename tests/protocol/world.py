@@ -201,7 +201,7 @@ class Judge:
         """Whether the topic of its rows was made again since."""
         entry = decision.transactions(self._world.options.names)[transaction]
         topic = self._world.cluster.topics.get(entry.witness.topic)
-        return topic is not None and topic.id != decision.topic_ids[entry.witness.topic]
+        return topic is not None and topic.id != decision.topics[entry.witness.topic]
 
     def _at_decision(self, txn: Txn) -> None:
         names, coordinator = self._world.options.names, self._world.cluster.coordinator

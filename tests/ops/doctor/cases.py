@@ -83,7 +83,9 @@ def log_topic(partitions: int = LOG_PARTITIONS, **settings: str) -> TopicDescrip
 def written(query: str = QUERY, partition: int | None = None, **changes: Any) -> Written:
     """Of a decision; `changes` are of it, `stats` of the record."""
     stats = changes.pop("stats", Stats())
-    prepared = Prepared(0, 1, 0, RowDigest(1), Position(changes.pop("topic", "readings"), 0, 1))
+    topic = changes.pop("topic", "readings")
+    changes.setdefault("topics", {topic: "id"})
+    prepared = Prepared(0, 1, 0, RowDigest(1), Position(topic, 0, 1))
     decision = replace(Decision(BatchId("stream", 4), 0, 1, RowDigest(1), (prepared,)), **changes)
     record = LogRecord(5, decision, "w", stats=stats)
     home = home_of(query) if partition is None else partition
