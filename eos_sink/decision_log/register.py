@@ -115,8 +115,9 @@ class DecisionRegister:
         self._opened: Opened | None = None
         self._opening: Opening | None = None
         self._seen: Entry | None = None
-        # An attempt to write may have committed: EndTxn was sent, and there was no good answer.
-        self._maybe_written = False
+        # EndTxn was sent in an attempt to write, and there was no good answer; and no comparison
+        # has shown since that it was not committed.
+        self._unanswered = self._maybe_written = False
 
     def connect(self, deadline: Deadline) -> LogReader:
         """Make sure that the log exists, without waiting for its open transactions."""
@@ -145,14 +146,10 @@ class DecisionRegister:
         self._seen = self._read_latest(self.connect(deadline), deadline, token)
         return self._seen
 
-    def records(self, deadline: Deadline, start: int = 0) -> list[Entry]:
-        """The query's committed records from an offset on that the log still has, oldest first."""
-        found = self.connect(deadline).records(start, deadline)
+    def records(self, deadline: Deadline) -> list[Entry]:
+        """The query's committed records that the log still has, oldest first."""
+        found = self.connect(deadline).records(deadline)
         return [_read(each) for each in found]
-
-    def is_latest(self, entry: Entry) -> bool:
-        """True if this process has seen no record after this one."""
-        return self._seen == entry
 
     def try_read(self) -> Entry | None:
         """The latest record if it can be read soon. For error messages: it raises nothing."""
@@ -203,8 +200,8 @@ class DecisionRegister:
         """Write the next record if the plan's is still the latest one.
 
         A write of unknown outcome is never sent again blindly: the register is opened, which ends
-        the write, and read. It may have been committed and followed by others' records: its own
-        record is returned then, which is not the latest one.
+        the write, and read. Its own record is returned if it is the latest one; if others' have
+        followed, the log does not tell.
 
         Args:
             figures: added to the query's figures by this record.
@@ -225,10 +222,10 @@ class DecisionRegister:
             OperatorNeededError: the log has moved back.
             CommitFailedError: the plan's member is no longer known to the group; or another
                 identity has claimed the stream.
-            OutcomeUnknownError: no answer by the deadline, or the record that would tell is gone.
+            OutcomeUnknownError: no answer by the deadline, or others have written since.
         """
         writer = uuid.uuid4().hex
-        self._maybe_written = False
+        self._unanswered = self._maybe_written = False
         refusals: list[BaseException] = []
 
         def refusing(check: Callable[[A], R], given: A) -> R:
@@ -250,6 +247,7 @@ class DecisionRegister:
                 if entry.record.writer == writer:
                     return entry
                 self._compare(token, entry)
+                self._maybe_written = False
                 if tried and rows:
                     refusing(partial(self._check_rows_ended, rows), deadline)
                 prefix = token.names.prefix
@@ -275,10 +273,7 @@ class DecisionRegister:
                     if names_partitions(error):
                         # Opening has waited until the deadline.
                         raise
-                    if self._maybe_written and isinstance(error, Exception):
-                        written = self._find_own(token, writer, error, deadline)
-                        if written is not None:
-                            return written
+                    self._check_outcome(token, error)
                     explained = self._explained(token, error)
                     if explained is None:
                         raise
@@ -369,34 +364,26 @@ class DecisionRegister:
         topics = frozenset(topic for some in rows for topic in some.topics[0])
         check_ended(self._kafka, self._names.driver, topics, deadline)
 
-    def _find_own(
-        self, token: PlanToken, writer: str, error: Exception, deadline: Deadline
-    ) -> Entry | None:
-        """This write's record, although `error` says that the write has failed; None: it is
-        certain that there is none.
+    def _check_outcome(self, token: PlanToken, error: BaseException) -> None:
+        """Check that an attempt whose commit had no answer is known not to have been committed.
+
+        Args:
+            error: of a later attempt, or of this one.
 
         Raises:
-            OutcomeUnknownError: the log does not tell.
-            OperatorNeededError: the log has lost records.
+            OutcomeUnknownError: it is not.
         """
-        try:
-            # Ends the write if it is still open.
-            latest = self.open(deadline, token)
-            self._let_go()
-            kept = self.records(deadline, token.position.offset)
-        except OperatorNeededError:
-            raise
-        except Exception as unread:  # noqa: BLE001 - after any error the outcome is unknown
-            cause = f"{_text(error)} The log could not be read: {_text(unread)}"
-            raise _unknown(cause) from error
-        own = next((each for each in kept if each.seq == token.seq + 1), None)
-        # Each number has exactly one record.
-        if own is None and any(each.seq > token.seq for each in (latest, *kept)):
-            raise _unknown(
-                f"{_text(error)} The record with number {token.seq + 1}, which tells whose write "
-                "was committed, is no longer in the log."
-            ) from error
-        return own if own and own.record.writer == writer else None
+        if not self._maybe_written or not isinstance(error, Exception):
+            return
+        is_superseded = isinstance(error, SupersededError)
+        # Each number has one record: if the one after the plan's is another's, it is not this one.
+        is_taken = is_superseded and self._seen is not None and self._seen.seq == token.seq + 1
+        if is_taken or isinstance(error, OperatorNeededError):
+            return
+        raise _unknown(
+            "The commit of the record had no answer, and the decision log does not tell whether it "
+            f"was written: {'others have written since.' if is_superseded else _text(error)}"
+        ) from error
 
     def _append(  # noqa: PLR0913, PLR0917
         self,
@@ -428,7 +415,7 @@ class DecisionRegister:
         answer = deadline.within(deadline.seconds / _TRIES)
         if vote is not None:
             answer = deadline.within(min(vote(begun), answer.left))
-        self._maybe_written = True
+        self._maybe_written = self._unanswered = True
         producer.commit(answer)
         self._let_go()
         assert sent.at is not None
@@ -445,6 +432,7 @@ class DecisionRegister:
         if sent.at is None or sent.at < reached or reader.written(reached, sent.at, deadline):
             # Opening again aborts this write and reads at least up to it: an aborted marker behind
             # that end would look like another record of the query.
+            self._maybe_written = self._unanswered
             raise OutcomeUnknownError(
                 f"The decision log has records behind the end that it reported, {reached}.",
                 remedy="",

@@ -82,24 +82,9 @@ def fence_plans(  # noqa: PLR0913
     """
     check_forward(token, entry)
     current = replace(token, seq=entry.seq, position=entry.position)
-    written = register.write(
+    return register.write(
         current, entry.decision, deadline, figures, settled=settled, gives_up=gives_up
     )
-    return check_latest(register, current, written)
-
-
-def check_latest(register: DecisionRegister, token: PlanToken, written: Entry) -> Entry:
-    """Check that no other driver has written after this record: a plan made from it would be stale,
-    and its tasks would take a newer driver's ids.
-
-    Raises:
-        SupersededError: one has.
-    """
-    if not register.is_latest(written):
-        from eos_sink.protocol.fenced_errors import superseded
-
-        raise superseded(token, register.try_read() or written)
-    return written
 
 
 def abort_all(kafka: Kafka, transactions: Iterable[Transaction], deadline: Deadline) -> None:

@@ -266,8 +266,7 @@ class Committer:
         self._metrics.committed(decision, rewritten, clock, token.seq + 1)
         self._warn_of_dead_letters(decision.batch, reports)
         unsettled = entry.record.needs_settled_note and not entry.record.settled
-        # A write that others have followed was settled by them.
-        if found.seen and unsettled and self._register.is_latest(entry):
+        if found.seen and unsettled:
             self._note_settled(token, entry, deadline)
 
     def _leave_former_identities(

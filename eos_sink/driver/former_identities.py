@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from eos_sink.decision_log import DecisionRegister
-from eos_sink.driver.abort import abort_all, check_latest, list_undecided, settle_without_id
+from eos_sink.driver.abort import abort_all, list_undecided, settle_without_id
 from eos_sink.driver.group_claims import read_record
 from eos_sink.driver.settle import settle
 from eos_sink.identity import QueryNames
@@ -78,10 +78,7 @@ def _retire(
         # Its own run, so that the record still tells how the query was started there.
         run = entry.record.run
         current = PlanToken(former, entry.seq, entry.position, metadata, run, _SESSION_MS)
-        written = register.write(
-            current, entry.decision, deadline, settled=found.seen, retires=last
-        )
-        check_latest(register, current, written)
+        register.write(current, entry.decision, deadline, settled=found.seen, retires=last)
         abort_all(kafka, listed, deadline)
     _LOGGER.warning(
         "Query %s: %s goes on here. Under its former identity, %s, it is refused from now on.",

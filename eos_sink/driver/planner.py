@@ -17,7 +17,6 @@ from eos_sink.decision_log.hanging import topics_of
 from eos_sink.decision_log.other_logs import check_no_logs
 from eos_sink.driver.abort import (
     abort_all,
-    check_latest,
     fence_plans,
     list_undecided,
     settle_without_id,
@@ -479,8 +478,7 @@ class Planner:
         deadline: Deadline,
     ) -> Entry:
         token = self._session.token(entry)
-        written = self._register.write(token, decision, deadline, source=position)
-        return check_latest(self._register, token, written)
+        return self._register.write(token, decision, deadline, source=position)
 
     def _read_back(
         self, entry: Entry, found: Settlement, deadline: Deadline
@@ -506,10 +504,9 @@ class Planner:
                 decision.batch,
                 why,
             )
-            written = completion.complete_by_partition(
+            return completion.complete_by_partition(
                 self._register, token, decision, why, deadline
-            )
-            return check_latest(self._register, token, written), None
+            ), None
 
     def _forget(self) -> None:
         self._session.close()

@@ -299,9 +299,9 @@ class LogReader(Protocol):
         not. There is a record at `end`, so the next `latest` reads past it, even if a deposed
         leader returns an earlier end."""
 
-    def records(self, start: int, deadline: Deadline) -> Sequence[tuple[Position, bytes]]:
-        """The committed records from an offset on that compaction has left, oldest
-        first, up to the high watermark of the newest leader."""
+    def records(self, deadline: Deadline) -> Sequence[tuple[Position, bytes]]:
+        """The committed records that compaction has left, oldest first, up to the high
+        watermark of the newest leader."""
 
     @property
     def home(self) -> Position:

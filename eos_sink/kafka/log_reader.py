@@ -228,14 +228,14 @@ class DecisionLogReader:
         reader.read_to(end, deadline)
         return bool(found)
 
-    def records(self, start: int, deadline: Deadline) -> Sequence[tuple[Position, bytes]]:
+    def records(self, deadline: Deadline) -> Sequence[tuple[Position, bytes]]:
         found = list[tuple[Position, bytes]]()
 
         def take(record: Any) -> None:
             if record.key == self._key:
                 found.append((replace(self.home, offset=record.offset), record.value or b""))
 
-        reader = PartitionReader(self._clients, self.home.partition, take, start=start)
+        reader = PartitionReader(self._clients, self.home.partition, take)
         reader.look_up_leader(deadline)
         _read_all(reader, deadline)
         return found

@@ -125,27 +125,6 @@ GUARDS = (
         outside=_OUTSIDE,
     ),
     guard(
-        "a failed comparison looks for its own record",
-        "A commit whose answer was lost may have been carried out before others wrote.",
-        never(_REGISTER, "write", "self._maybe_written and isinstance(...)"),
-        f"{_SINGLE}test_a_commit_without_an_answer_succeeds_though_others_have_followed[1-0]",
-        outside=_OUTSIDE,
-    ),
-    guard(
-        "a record that is gone proves nothing",
-        "If compaction has removed the record of the write's number, its outcome is not known.",
-        never(_REGISTER, "_find_own", "own is None and ..."),
-        f"{_SINGLE}test_a_commit_whose_record_is_compacted_is_known_by_its_number",
-        outside=_OUTSIDE,
-    ),
-    guard(
-        "a fence that others have followed makes no plan",
-        "The tasks of a stale plan would take the ids of a newer driver's.",
-        never("eos_sink/driver/abort.py", "check_latest", "not register.is_latest(written)"),
-        f"{_SINGLE}test_a_recovery_whose_record_others_have_followed_makes_no_plan",
-        outside=_OUTSIDE,
-    ),
-    guard(
         "an abort without reports aborts a batch write",
         "The next plan may be days later, and readers would wait.",
         swap(

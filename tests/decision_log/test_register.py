@@ -376,7 +376,7 @@ def test_a_write_that_is_given_up_does_not_outlast_its_step(
     assert [seconds < 10 for seconds in allowed] == [True]
 
 
-def test_a_write_whose_answer_was_lost_is_found_behind_the_record_of_another_driver(
+def test_a_write_whose_answer_was_lost_is_in_doubt_behind_the_record_of_another_driver(
     cluster: FakeCluster,
 ) -> None:
     one, other = Writer(cluster), Writer(cluster)
@@ -390,8 +390,49 @@ def test_a_write_whose_answer_was_lost_is_found_behind_the_record_of_another_dri
             raise OutcomeUnknownError("No answer from the transaction coordinator.", remedy="")
 
     one.kafka.process.hook = lose
-    mine = one.write(member, 1, batch=1)
-    assert (mine.seq, mine.decision) == (2, decision(1))
+    with pytest.raises(OutcomeUnknownError, match="others have written since"):
+        one.write(member, 1, batch=1)
+    records = one.register.records(one.deadline)
+    assert [each.decision for each in records][1:] == [decision(1), decision(2)]
+
+
+def test_a_write_whose_answer_was_lost_is_not_in_doubt_if_another_one_has_its_number(
+    cluster: FakeCluster,
+) -> None:
+    one, other = Writer(cluster), Writer(cluster)
+    member = one.join()
+    one.write(member, 0)
+
+    def lose(name: str, moment: Moment) -> None:
+        if (name, moment) == ("log_producer.commit", Moment.BEFORE):
+            one.kafka.process.hook = None
+            other.register.open(other.deadline)
+            other.write(member, 1, batch=2)
+            raise OutcomeUnknownError("No answer from the transaction coordinator.", remedy="")
+
+    one.kafka.process.hook = lose
+    with pytest.raises(SupersededError):
+        one.write(member, 1, batch=1)
+
+
+def test_a_comparison_shows_that_an_attempt_without_an_answer_was_not_committed(
+    cluster: FakeCluster,
+) -> None:
+    writer, commits = Writer(cluster), 0
+    member = writer.join()
+    writer.write(member, 0)
+
+    def lose(name: str, moment: Moment) -> None:
+        nonlocal commits
+        if (name, moment) == ("log_producer.commit", Moment.BEFORE):
+            commits += 1
+            writer.join()  # Another one.
+            raise OutcomeUnknownError("No answer from the transaction coordinator.", remedy="")
+
+    writer.kafka.process.hook = lose
+    with pytest.raises(SupersededError):
+        writer.write(member, 1, batch=1)
+    assert commits == 1
 
 
 def test_a_record_whose_offset_the_client_does_not_tell_is_written_again(

@@ -241,14 +241,14 @@ class FakeLogReader:
         return any(entry.key == self._key for entry in between)
 
     @port("records")
-    def records(self, start: int, deadline: Deadline) -> Sequence[tuple[Position, bytes]]:
+    def records(self, deadline: Deadline) -> Sequence[tuple[Position, bytes]]:
         log = self._await_leader(deadline)
         self.stale_end, end = None, log.end
         _await_stable(self._cluster, [(log, end)], deadline)
         return [
             (Position(log.topic, log.partition, entry.offset), entry.value or b"")
             for entry in log.committed()
-            if start <= entry.offset < end and entry.key == self._key
+            if entry.offset < end and entry.key == self._key
         ]
 
     def _found(self, end: int) -> tuple[Position, bytes] | None:

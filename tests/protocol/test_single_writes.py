@@ -181,7 +181,7 @@ def loses_answer(job: Job, deed: Callable[[], None]) -> None:
 
 @pytest.mark.parametrize("inline", ["0", INLINE])
 @pytest.mark.parametrize("others", [1, 3])
-def test_a_commit_without_an_answer_succeeds_though_others_have_followed(
+def test_a_commit_without_an_answer_that_others_have_followed_is_found_by_its_number(
     inline: str, others: int
 ) -> None:
     world = World([], options=batch_options(**{"eos.inline.bytes": inline}))
@@ -193,14 +193,17 @@ def test_a_commit_without_an_answer_succeeds_though_others_have_followed(
             other.run(once(f"other {number}"), [b"other %d" % number])
 
     loses_answer(job, follow)
-    job.committer.commit(reports)
+    with pytest.raises(OutcomeUnknownError):
+        job.committer.commit(reports)
+    job.committer.abort(reports)
+    other.run(once("1"), [b"a"], [b"b"])
     assert world.visible() == [b"a", b"b", *(b"other %d" % n for n in range(others))]
     assert open_ids(world) == []
     other.run(once("last"), [b"last"])
     assert world.judge.violations == []
 
 
-def test_a_write_that_was_replaced_before_its_commit_is_superseded(world: World, job: Job) -> None:
+def test_a_write_that_was_replaced_before_its_commit_is_run_again(world: World, job: Job) -> None:
     reports = job.write(job.planner.plan(), once("1"), [b"a"])
 
     def replaced() -> None:
@@ -208,7 +211,7 @@ def test_a_write_that_was_replaced_before_its_commit_is_superseded(world: World,
         raise OutcomeUnknownError("No answer.", remedy="")
 
     At(job.commits.process, "log_producer.commit", Moment.BEFORE, replaced)
-    with pytest.raises(SupersededError) as error:
+    with pytest.raises(OutcomeUnknownError) as error:
         job.committer.commit(reports)
     assert error.value.action is Action.RUN_AGAIN
     job.committer.abort(reports, reports[0].token)
@@ -261,7 +264,8 @@ def test_a_stream_whose_commit_had_no_answer_does_not_say_that_nothing_is_visibl
         raise OutcomeUnknownError("No answer.", remedy="")
 
     At(first.commits.process, "log_producer.commit", Moment.AFTER, follow)
-    first.committer.commit(reports)
+    with pytest.raises(OutcomeUnknownError, match="does not tell whether it was written"):
+        first.committer.commit(reports)
     assert world.visible() == [b"a", b"b", b"c"]
 
 
@@ -275,7 +279,7 @@ def test_a_recovery_whose_record_others_have_followed_makes_no_plan(world: World
     plans = FakeKafka(world.cluster)
     job.planner = Planner(plans, world.options)
     At(plans.process, "log_producer.commit", Moment.AFTER, follow)
-    with pytest.raises(SupersededError):
+    with pytest.raises(OutcomeUnknownError):
         job.planner.plan()
     job.run(once("1"), [b"a"])
     assert world.visible() == [b"a", b"b"]
