@@ -20,7 +20,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.fetch import Fetched, fetch
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka.wire import Wire
-from eos_sink.protocol.model import BatchId, Decision, PlanToken, RowDigest
+from eos_sink.protocol.model import BatchId, Change, Decision, PlanToken, RowDigest
 from eos_sink.protocol.values import Place, Position
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
@@ -114,11 +114,11 @@ def test_a_record_behind_a_reported_end_that_is_too_low_is_not_overwritten(
     member = query.kafka.member(names.group, names.driver, 30_000)
     token = PlanToken(names, 0, place, member.join(deadline()))
     decided = Decision(BatchId("stream", 7), 0, 0, RowDigest(), ())
-    one.write(token, decided, deadline())
+    one.append(token, Change(decided), deadline())
     deposed = DeposedLeader(monkeypatch)
     assert other.read(deadline()).seq == 0
     with pytest.raises(SupersededError):
-        other.write(token, None, deadline())
+        other.append(token, Change(None), deadline())
     assert not deposed.left
     last = one.read(deadline())
     assert (last.seq, last.decision) == (1, decided)
@@ -136,7 +136,7 @@ def test_an_end_before_the_plans_record_is_asked_for_again(
     start = one.read(deadline()).position
     member = query.kafka.member(names.group, names.driver, 30_000)
     token = PlanToken(names, 0, start, member.join(deadline()))
-    entry = one.write(token, None, deadline())
+    entry = one.append(token, Change(None), deadline())
     deposed = DeposedLeader(monkeypatch, times=2)
     token = replace(token, seq=entry.seq, position=entry.position)
     assert other.expect(token, deadline()) == entry
@@ -161,7 +161,7 @@ def test_a_query_that_writes_behind_others_records_opens_the_log_once(query: Que
         other.produce(place.topic, b"1", key=b"other", partition=place.partition)
         other.flush(deadline())
         finish(deadline())
-    assert register.write(token, None, deadline()).seq == 1
+    assert register.append(token, Change(None), deadline()).seq == 1
     assert describe_driver(query.kafka, names, deadline()).transaction == opened
     other.close()
     register.close()

@@ -12,9 +12,8 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import Callable, Collection, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from eos_sink.decision_log.claims import check_claims
 from eos_sink.decision_log.codec import decode
@@ -27,6 +26,7 @@ from eos_sink.decision_log.driver_transaction import (
     send_record,
     send_rows,
 )
+from eos_sink.decision_log.hanging import check_ended, end_in_log
 from eos_sink.decision_log.opening import Opened, Opening, open_log
 from eos_sink.errors import (
     ClusterError,
@@ -40,15 +40,11 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, LogReader
 from eos_sink.messages import Reason, stop
-from eos_sink.metrics.stats import Stats
 from eos_sink.protocol.model import (
-    BatchId,
-    Claim,
-    Decision,
+    Change,
     Entry,
     LogRecord,
     PlanToken,
-    SourcePosition,
     claims_of,
 )
 from eos_sink.protocol.values import (
@@ -61,9 +57,6 @@ from eos_sink.protocol.values import (
 
 if TYPE_CHECKING:
     from eos_sink.kafka.rows import Rows
-
-A = TypeVar("A")
-R = TypeVar("R")
 
 _LOGGER = logging.getLogger("eos_sink.driver")
 _TRIES = 3
@@ -118,6 +111,7 @@ class DecisionRegister:
         # EndTxn was sent in an attempt to write, and there was no good answer; and no comparison
         # has shown since that it was not committed.
         self._unanswered = self._maybe_written = False
+        self._refusal: BaseException | None = None
 
     def connect(self, deadline: Deadline) -> LogReader:
         """Make sure that the log exists, without waiting for its open transactions."""
@@ -179,22 +173,17 @@ class DecisionRegister:
             OperatorNeededError: it has moved back.
         """
         entry = self._current(token, deadline)
-        self._compare(token, entry)
+        check_current(token, entry)
         return entry
 
-    def write(  # noqa: PLR0913
+    def append(  # noqa: PLR0913
         self,
         token: PlanToken,
-        decision: Decision | None,
+        change: Change,
         deadline: Deadline,
-        figures: Stats | None = None,
         *,
-        vote: Vote | None = None,
-        retires: BatchId | None = None,
-        settled: bool = False,
-        gives_up: bool = False,
         rows: Sequence[Rows] = (),
-        source: SourcePosition | None = None,
+        vote: Vote | None = None,
         known: Collection[QueryNames] = (),
     ) -> Entry:
         """Write the next record if the plan's is still the latest one.
@@ -204,15 +193,11 @@ class DecisionRegister:
         followed, the log does not tell.
 
         Args:
-            figures: added to the query's figures by this record.
+            rows: become visible together with the record, or not at all. So does the commit of the
+                change's source position to its group.
             vote: called in each attempt, when all of the driver's transaction is on the brokers.
                 Its error aborts the transaction and is raised, except that the write is tried again
                 after ProducerFenced.
-            retires: the last batch here of a stream that goes on under another identity.
-            settled: the decision was seen visible as a whole.
-            gives_up: the record gives up a plan, and repeats the decision.
-            rows: become visible together with the record, or not at all.
-            source: the position that the record moves to, committed to its group as well.
             known: the other identities that have claimed the stream of a first decision.
 
         Raises:
@@ -224,56 +209,26 @@ class DecisionRegister:
                 identity has claimed the stream.
             OutcomeUnknownError: no answer by the deadline, or others have written since.
         """
-        writer = uuid.uuid4().hex
+        writer, tried = uuid.uuid4().hex, False
         self._unanswered = self._maybe_written = False
-        refusals: list[BaseException] = []
-
-        def refusing(check: Callable[[A], R], given: A) -> R:
-            """Call it; what it raises ends the write."""
-            try:
-                return check(given)
-            except ProducerFenced:
-                raise
-            except BaseException as error:
-                refusals.append(error)
-                raise
-
-        tried = False
         while True:
             try:
                 if tried:
-                    self._end_in_log(deadline)
+                    # Opening takes away how the last attempt has ended.
+                    end_in_log(self._kafka, self._names, self.connect(deadline).home, deadline)
                 entry = self._current(token, deadline)
                 if entry.record.writer == writer:
                     return entry
-                self._compare(token, entry)
+                check_current(token, entry)
                 self._maybe_written = False
                 if tried and rows:
-                    refusing(partial(self._check_rows_ended, rows), deadline)
-                prefix = token.names.prefix
-                record = entry.record.next(
-                    decision,
-                    writer,
-                    token.run,
-                    prefix,
-                    figures,
-                    settled=settled,
-                    gives_up=gives_up,
-                    source=source,
-                )
-                if retires is not None:
-                    record = record.retire(retires)
-                claims = [*claims_of(token.names, entry.record, record)]
-                voting = vote and partial(refusing, vote)
-                return self._append(token, record, claims, known, rows, source, voting, deadline)
+                    with self._refusing():
+                        check_ended(self._kafka, self._names.driver, _topics(rows), deadline)
+                return self._append(token, change, writer, known, rows, vote, deadline)
             except BaseException as error:
                 is_row_late = deadline.passed and _is_of_row(error, token)
-                if error in refusals or is_row_late or not _repeatable(error):
+                if error is self._refusal or is_row_late or not _repeatable(error):
                     self._abandon()
-                    if names_partitions(error):
-                        # Opening has waited until the deadline.
-                        raise
-                    self._check_outcome(token, error)
                     explained = self._explained(token, error)
                     if explained is None:
                         raise
@@ -340,81 +295,40 @@ class DecisionRegister:
             raise _went_back(before.seq, before.position, entry)
         return entry
 
-    def _compare(self, token: PlanToken, entry: Entry) -> None:
-        try:
-            check_current(token, entry)
-        except SupersededError:
-            self._let_go()
-            raise
-
-    def _end_in_log(self, deadline: Deadline) -> None:
-        """Make the log readable: opening it takes away how the last attempt has ended."""
-        from eos_sink.decision_log.hanging import end_in_log
-
-        end_in_log(self._kafka, self._names, self.connect(deadline).home, deadline)
-
-    def _check_rows_ended(self, rows: Sequence[Rows], deadline: Deadline) -> None:
-        """Check that opening has ended all rows of the last attempt.
-
-        Raises:
-            ProduceFailed: it has not, or may not have.
-        """
-        from eos_sink.decision_log.hanging import check_ended
-
-        topics = frozenset(topic for some in rows for topic in some.topics[0])
-        check_ended(self._kafka, self._names.driver, topics, deadline)
-
-    def _check_outcome(self, token: PlanToken, error: BaseException) -> None:
-        """Check that an attempt whose commit had no answer is known not to have been committed.
-
-        Args:
-            error: of a later attempt, or of this one.
-
-        Raises:
-            OutcomeUnknownError: it is not.
-        """
-        if not self._maybe_written or not isinstance(error, Exception):
-            return
-        is_superseded = isinstance(error, SupersededError)
-        # Each number has one record: if the one after the plan's is another's, it is not this one.
-        is_taken = is_superseded and self._seen is not None and self._seen.seq == token.seq + 1
-        if is_taken or isinstance(error, OperatorNeededError):
-            return
-        raise _unknown(
-            "The commit of the record had no answer, and the decision log does not tell whether it "
-            f"was written: {'others have written since.' if is_superseded else _text(error)}"
-        ) from error
-
     def _append(  # noqa: PLR0913, PLR0917
         self,
         token: PlanToken,
-        record: LogRecord,
-        claims: Sequence[Claim],
+        change: Change,
+        writer: str,
         known: Collection[QueryNames],
         rows: Sequence[Rows],
-        source: SourcePosition | None,
         vote: Vote | None,
         deadline: Deadline,
     ) -> Entry:
         opened = self._opened
         assert opened is not None
-        producer, record = opened.producer, record.written_by(opened.identity)
+        producer, before = opened.producer, opened.entry.record
+        record = before.next(change, writer, token.run, token.names.prefix)
+        record = record.written_by(opened.identity)
         begun, place = self._clock(), token.position
         # Only a part of the time: a client that hangs is replaced, and the write tried again.
         answer = deadline.within(deadline.seconds / _TRIES)
-        send_rows(producer, token, rows, source, answer)
-        homes = {claim: self._kafka.claim_home(claim.subject) for claim in claims}
-        claimed = {claim: send_claim(producer, claim, home) for claim, home in homes.items()}
+        send_rows(producer, token, rows, change.source, answer)
+        claimed = [
+            (claim, send_claim(producer, claim, self._kafka.claim_home(claim.subject)))
+            for claim in claims_of(token.names, before, record)
+        ]
         sent = send_record(producer, token, record)
         producer.flush(answer)
         producer.check()
         self._check_end(sent, opened.reached, answer)
-        for claim, own in claimed.items():
+        for claim, own in claimed:
             if claim.is_of_stream:
                 check_claims(self._kafka, claim, known, own.at, answer)
         answer = deadline.within(deadline.seconds / _TRIES)
         if vote is not None:
-            answer = deadline.within(min(vote(begun), answer.left))
+            with self._refusing():
+                answer = deadline.within(min(vote(begun), answer.left))
         self._maybe_written = self._unanswered = True
         producer.commit(answer)
         self._let_go()
@@ -438,6 +352,24 @@ class DecisionRegister:
                 remedy="",
             )
 
+    def _hides_outcome(self, token: PlanToken, error: BaseException) -> bool:
+        """True if an error leaves it open what became of an attempt without an answer."""
+        if isinstance(error, SupersededError):
+            # Each number has one record: if the plan's next one is another's, it is not this one.
+            return self._seen is None or self._seen.seq > token.seq + 1
+        return isinstance(error, Exception) and not isinstance(error, OperatorNeededError)
+
+    @contextlib.contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """What is raised here ends the write."""
+        try:
+            yield
+        except ProducerFenced:
+            raise
+        except BaseException as error:
+            self._refusal = error
+            raise
+
     def _abandon(self) -> None:
         """Abort the open transaction at once: it blocks every reader of the log partition."""
         if self._opened is not None:
@@ -452,7 +384,17 @@ class DecisionRegister:
         self._opened = None
 
     def _explained(self, token: PlanToken, error: BaseException) -> BaseException | None:
-        """The error with a remedy for the user; None if the error has one itself."""
+        """The error with a remedy for the user; None if the error has one itself, as one that names
+        the partitions for which opening has waited until the deadline."""
+        if names_partitions(error):
+            return None
+        if self._maybe_written and self._hides_outcome(token, error):
+            what = "others have written since."
+            what = what if isinstance(error, SupersededError) else _text(error)
+            return _unknown(
+                "The commit of the record had no answer, and the decision log does not tell "
+                f"whether it was written: {what}"
+            )
         if isinstance(error, MemberRefused):
             from eos_sink.protocol.fenced_errors import refused_member
 
@@ -472,6 +414,10 @@ class DecisionRegister:
                 "partitions a batch.",
             )
         return None
+
+
+def _topics(rows: Sequence[Rows]) -> frozenset[str]:
+    return frozenset(topic for some in rows for topic in some.topics[0])
 
 
 def _read(found: tuple[Position, bytes]) -> Entry:

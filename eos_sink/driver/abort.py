@@ -19,8 +19,7 @@ from eos_sink.errors import OutcomeUnknownError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
-from eos_sink.metrics.stats import Stats
-from eos_sink.protocol.model import Decision, Entry, PlanToken
+from eos_sink.protocol.model import Change, Decision, Entry, PlanToken
 from eos_sink.protocol.rules import undecided
 from eos_sink.protocol.values import Transaction
 
@@ -59,22 +58,17 @@ def settle_without_id(
         settle(kafka, names, register.read(deadline, token).record, deadline, just_decided=False)
 
 
-def fence_plans(  # noqa: PLR0913
+def fence_plans(
     register: DecisionRegister,
     token: PlanToken,
     entry: Entry,
+    change: Change,
     deadline: Deadline,
-    figures: Stats | None = None,
-    *,
-    settled: bool = False,
-    gives_up: bool = False,
 ) -> Entry:
     """Write the latest record again under the next seq: no older plan can be decided any more.
 
     Args:
-        figures: added to the query's figures.
-        settled: the decision was seen visible as a whole.
-        gives_up: a plan has failed, or may have.
+        change: repeats the decision.
 
     Raises:
         OperatorNeededError: the log has lost the plan's record, and would start again at number 1.
@@ -82,9 +76,7 @@ def fence_plans(  # noqa: PLR0913
     """
     check_forward(token, entry)
     current = replace(token, seq=entry.seq, position=entry.position)
-    return register.write(
-        current, entry.decision, deadline, figures, settled=settled, gives_up=gives_up
-    )
+    return register.append(current, change, deadline)
 
 
 def abort_all(kafka: Kafka, transactions: Iterable[Transaction], deadline: Deadline) -> None:

@@ -32,6 +32,7 @@ from eos_sink.metrics.stats import Stats, StepClock
 from eos_sink.protocol.decide import decide
 from eos_sink.protocol.model import (
     BatchId,
+    Change,
     Decision,
     Entry,
     LogRecord,
@@ -180,15 +181,8 @@ class Committer:
         figures = self._metrics.take_pending() + Stats({Count.ABORTS: 1})
         try:
             with log_superseded(self._names):
-                entry = fence_plans(
-                    self._register,
-                    token,
-                    entry,
-                    deadline,
-                    figures,
-                    settled=found.seen,
-                    gives_up=True,
-                )
+                change = Change(decision, figures, found.seen, gives_up=True)
+                entry = fence_plans(self._register, token, entry, change, deadline)
         except SupersededError:
             return None  # A newer driver owns the query; its recovery cleans up.
         except CommitFailedError as refused:
@@ -237,16 +231,9 @@ class Committer:
                 return self._vote(prepared, token.planned_s, begun, deadline)
 
         clock.begin()
-        entry = self._register.write(
-            token,
-            decision,
-            deadline,
-            figures,
-            vote=vote if topics else None,
-            settled=not decision.prepared,
-            rows=rows,
-            source=source,
-            known=known,
+        change = Change(decision, figures, settled=not decision.prepared, source=source)
+        entry = self._register.append(
+            token, change, deadline, rows=rows, vote=vote if topics else None, known=known
         )
         self._followed.add(decision.batch.stream)
         clock.end(Step.DECIDE)
@@ -336,8 +323,8 @@ class Committer:
         try:
             from eos_sink.driver.abort import fence_plans
 
-            figures, soon = self._metrics.take_pending(), deadline.within(_NOTE_S)
-            fence_plans(self._register, token, entry, soon, figures, settled=True)
+            change = Change(entry.decision, self._metrics.take_pending(), settled=True)
+            fence_plans(self._register, token, entry, change, deadline.within(_NOTE_S))
         except Exception as error:  # noqa: BLE001 - no failure here changes that the batch is visible
             _LOGGER.warning(
                 "Query %s: %s is committed, but the decision log could not note it: %s. The next "
@@ -430,7 +417,8 @@ class Committer:
             if spark_run != decision.spark_run:
                 # So that a second frame of this run is not taken for another replay.
                 repeated = replace(decision, spark_run=spark_run)
-                self._register.write(token, repeated, deadline, self._metrics.take_pending())
+                change = Change(repeated, self._metrics.take_pending())
+                self._register.append(token, change, deadline)
             return
         self._check_rewrite(token, decision, lost, reports, deadline)
         rows = self._unpack(reports)

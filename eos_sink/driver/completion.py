@@ -23,7 +23,7 @@ from eos_sink.kafka.interfaces import Kafka
 from eos_sink.kafka.rows import Row, Rows
 from eos_sink.kafka.topic_traces import PartitionTail
 from eos_sink.messages import Reason, stop
-from eos_sink.protocol.model import Decision, Entry, PlanToken, RowDigest
+from eos_sink.protocol.model import Change, Decision, Entry, PlanToken, RowDigest
 from eos_sink.protocol.values import ProducerIdentity
 
 MOST_ROWS = 4_000_000
@@ -118,7 +118,7 @@ def complete_by_row(  # noqa: PLR0913, PLR0917
             why = str(refused)
     if why:
         return not_told(decision, lost, why, replay_partitions)
-    register.write(token, replace(decision, by_row=True), deadline)
+    register.append(token, Change(replace(decision, by_row=True)), deadline)
     return UnfinishedError(
         f"Query {token.names.query}: {decision.batch} is decided. Its partitions {sorted(lost)} "
         "are lost, the others are visible, and the replay has its rows in other partitions.",
@@ -169,7 +169,7 @@ def complete_by_partition(
         The errors of `DecisionRegister.write`: the next plan comes here again.
     """
     again = replace(decision, by_row=False, by_partition=why)
-    return register.write(token, again, deadline)
+    return register.append(token, Change(again), deadline)
 
 
 class _FoundRows(RowDigester):

@@ -19,7 +19,7 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.messages import Reason, stop
-from eos_sink.protocol.model import Decision, PlanToken
+from eos_sink.protocol.model import Change, Decision, PlanToken
 from eos_sink.protocol.rules import check_former
 
 _LOGGER = logging.getLogger("eos_sink.driver")
@@ -78,7 +78,8 @@ def _retire(
         # Its own run, so that the record still tells how the query was started there.
         run = entry.record.run
         current = PlanToken(former, entry.seq, entry.position, metadata, run, _SESSION_MS)
-        register.write(current, entry.decision, deadline, settled=found.seen, retires=last)
+        change = Change(entry.decision, settled=found.seen, retires=last)
+        register.append(current, change, deadline)
         abort_all(kafka, listed, deadline)
     _LOGGER.warning(
         "Query %s: %s goes on here. Under its former identity, %s, it is refused from now on.",

@@ -45,6 +45,7 @@ from eos_sink.metrics import events
 from eos_sink.metrics.names import Count, Event
 from eos_sink.metrics.stats import Stats
 from eos_sink.protocol.model import (
+    Change,
     Decision,
     Entry,
     LogRecord,
@@ -399,10 +400,9 @@ class Planner:
         figures = Stats.of_counts(
             {Count.ABORTS: bool(listed), Count.RUNS: new_run, Count.RECOVERIES: recovers}
         )
-        token, failed = self._session.token(entry), bool(listed) or new_run
-        entry = fence_plans(
-            self._register, token, entry, deadline, figures, settled=seen, gives_up=failed
-        )
+        change = Change(entry.decision, figures, seen, gives_up=bool(listed) or new_run)
+        token = self._session.token(entry)
+        entry = fence_plans(self._register, token, entry, change, deadline)
         abort_all(self._kafka, listed, deadline)
         if listed:
             # What is open in one partition may hang in another one, from an earlier attempt.
@@ -478,7 +478,7 @@ class Planner:
         deadline: Deadline,
     ) -> Entry:
         token = self._session.token(entry)
-        return self._register.write(token, decision, deadline, source=position)
+        return self._register.append(token, Change(decision, source=position), deadline)
 
     def _read_back(
         self, entry: Entry, found: Settlement, deadline: Deadline

@@ -23,6 +23,7 @@ from eos_sink.kafka.topic_traces import PartitionTail, Trace
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.operator_run import moved, read_log, take_over
 from eos_sink.protocol.model import (
+    Change,
     Decision,
     Override,
     Prepared,
@@ -299,7 +300,7 @@ def write_choice(
         register.expect(token, deadline)
         if decision is None or decision.override.accepted:
             _commit_decided(kafka, evidence, deadline)
-        return register.write(token, decision, deadline)
+        return register.append(token, Change(decision), deadline)
 
 
 def _commit_decided(kafka: Kafka, evidence: QueryEvidence, deadline: Deadline) -> None:

@@ -18,7 +18,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.operator_run import moved, read_log, take_over
-from eos_sink.protocol.model import BatchId, SourcePosition
+from eos_sink.protocol.model import BatchId, Change, SourcePosition
 from eos_sink.protocol.outcome import Outcome, evidence_in_log, outcome
 from eos_sink.protocol.source_rules import returns_to_start
 from eos_sink.protocol.values import Offsets, Place
@@ -123,7 +123,7 @@ def choose(
         position = _of_log(kafka, names, state, chosen, deadline)
     with take_over(kafka, names, entry, TOOL, deadline) as (register, token):
         register.expect(token, deadline)
-        return register.write(token, entry.decision, deadline, source=position)
+        return register.append(token, Change(entry.decision, source=position), deadline)
 
 
 def _of_log(

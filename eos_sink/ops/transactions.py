@@ -20,7 +20,7 @@ from eos_sink.messages import command
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.operator_run import moved, read_log, take_over
 from eos_sink.ops.status import QueryStatus, QueryTransaction, Snapshot, group_by_query
-from eos_sink.protocol.model import Decision
+from eos_sink.protocol.model import Change, Decision
 from eos_sink.protocol.values import EndOutcome, Transaction, TransactionState, TransactionStatus
 from eos_sink.shell import sink_command
 
@@ -117,7 +117,7 @@ def end_undecided(  # noqa: PLR0913
     _check_open(kafka, transactions, deadline)
     with take_over(kafka, names, entry, TOOL, deadline) as (register, token):
         # In this order: what was described before the record belongs to a plan before it.
-        written = fence_plans(register, token, entry, deadline)
+        written = fence_plans(register, token, entry, Change(entry.decision), deadline)
         return written, kafka.control().end(transactions, commit=commit, deadline=deadline)
 
 

@@ -380,6 +380,27 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Change:
+    """What a record changes of the one before.
+
+    Attributes:
+        decision: None: an operator drops the latest one.
+        figures: added to the query's figures.
+        settled: the decision was seen visible as a whole. A record that repeats it keeps that.
+        gives_up: it gives up a plan, and repeats the decision.
+        source: how far the source was read; None: as before, if that is still true.
+        retires: the last batch here of a stream that goes on under another identity.
+    """
+
+    decision: Decision | None
+    figures: Stats = field(default_factory=Stats)
+    settled: bool = False
+    gives_up: bool = False
+    source: SourcePosition | None = None
+    retires: BatchId | None = None
+
+
+@dataclass(frozen=True)
 class LogRecord:
     """The decision log's latest record of a query.
 
@@ -452,10 +473,6 @@ class LogRecord:
         by_spark = batch.numbering.is_by_spark and latest and latest.numbering.is_by_spark
         return bool(by_spark) and latest is not None and latest.stream != batch.stream
 
-    def retire(self, batch: BatchId) -> LogRecord:
-        """The same record; the batch's stream has gone on elsewhere."""
-        return replace(self, retired=(*self.retired, batch))
-
     def written_before(self, decision: Decision | None) -> WrittenNumbers:
         """`written` before this decision. None: an operator drops the latest one, whose write may
         come again."""
@@ -465,39 +482,25 @@ class LogRecord:
         is_of_write = latest.batch.numbering.is_of_write
         return self.written.add(latest.batch.batch) if is_of_write else self.written
 
-    def next(  # noqa: PLR0913
+    def next(
         self,
-        decision: Decision | None,
+        change: Change,
         writer: str,
         run: Run | None = None,
         prefix: str = DEFAULT_PREFIX,
-        figures: Stats | None = None,
-        *,
-        settled: bool = False,
-        gives_up: bool = False,
-        source: SourcePosition | None = None,
     ) -> LogRecord:
-        """The record that follows this one.
-
-        Args:
-            decision: None: an operator has dropped the latest one.
-            figures: added to the query's figures.
-            settled: the decision was seen visible as a whole. A record that repeats the decision
-                keeps that.
-            gives_up: it gives up a plan, and repeats the decision.
-            source: how far the source was read; None: as before, if that is still true.
-        """
+        """The record that follows this one."""
+        decision, source = change.decision, change.source
         if source is None and self.source is not None:
             source = self.source.after(decision, self.decision)
         retired = self.retired
         if decision and self.latest and self.is_new_stream(decision.batch):
             retired = (*retired, self.latest)
-        stats = self.stats if figures is None else self.stats + figures
+        if change.retires:
+            retired = (*retired, change.retires)
         repeats = decision is not None and decision.repeats(self.decision)
-        settled = settled or (self.settled and repeats)
         # Before the first decision there is none to repeat.
         undecided = decision is None and self.decision is None
-        given_up = self.given_up + gives_up if repeats or undecided else 0
         return LogRecord(
             seq=self.seq + 1,
             decision=decision,
@@ -505,9 +508,9 @@ class LogRecord:
             retired=retired,
             run=run,
             prefix=prefix,
-            stats=stats,
-            settled=settled,
-            given_up=given_up,
+            stats=self.stats + change.figures,
+            settled=change.settled or (self.settled and repeats),
+            given_up=self.given_up + change.gives_up if repeats or undecided else 0,
             source=source,
             dropped=None if decision else self.latest,
             written=self.written_before(decision),

@@ -50,7 +50,7 @@ GUARDS = (
         "a repeated decision writes no rows beside those of its first attempt",
         "The driver's id aborts the first attempt, which Kafka forgets in a partition without a "
         "leader: the commit of the next attempt makes the rows of both visible.",
-        never(_REGISTER, "write", "tried and rows"),
+        never(_REGISTER, "append", "tried and rows"),
         "tests/protocol/test_leaderless.py::test_rows_are_not_written_beside_those_that_an_attempt_has_left_open_but_by_a_replay"
         "[it timed out]",
         "integration/test_markers.py::test_a_repeated_decision_does_not_bring_back_the_rows_of_its_first_attempt",
@@ -143,7 +143,7 @@ GUARDS = (
         move(
             _COMMITTER,
             "_decide",
-            "entry = self._register.write(...)",
+            "entry = self._register.append(...)",
             "clock.end(Step.DECIDE)",
             after="found = settle(...)",
         )

@@ -79,14 +79,14 @@ GUARDS = (
     guard(
         "a write of unknown outcome is read back",
         "Before a retry, the register opens the log, which fences the earlier write, and reads it.",
-        drop(_REGISTER, "write", "self._let_go()"),
+        drop(_REGISTER, "append", "self._let_go()"),
         f"{_IN_REGISTER}test_an_open_log_that_was_fenced_is_opened_and_compared_again",
         rows=("M_BLINDRETRY",),
     ),
     guard(
         "a write of unknown outcome is recognised",
         "If the log has a record with the mark of this write, the write has succeeded.",
-        drop(_REGISTER, "write", "if entry.record.writer == writer:"),
+        drop(_REGISTER, "append", "if entry.record.writer == writer:"),
         Proof(
             f"{_STORY}test_a_decision_whose_answer_was_lost_is_read_back_and_not_sent_twice",
             without="a write of unknown outcome is in doubt behind later records",
@@ -96,14 +96,14 @@ GUARDS = (
     guard(
         "a write of unknown outcome is in doubt behind later records",
         "That another driver has written since does not mean that nothing was decided.",
-        drop(_REGISTER, "write", "self._check_outcome(...)"),
+        never(_REGISTER, "_explained", "self._maybe_written and ..."),
         f"{_IN_REGISTER}test_a_write_whose_answer_was_lost_is_in_doubt_behind_the_record_of_another_driver",
         outside="the model compares with the latest record only",
     ),
     guard(
         "a refused write aborts its transaction",
         "A write that Kafka refuses does not block readers of the log.",
-        swap(_REGISTER, "write", "self._abandon()", "self._let_go()"),
+        swap(_REGISTER, "append", "self._abandon()", "self._let_go()"),
         f"{_IN_REGISTER}test_a_replaced_members_write_is_superseded_and_leaves_nothing_open",
         outside="the model writes a record in one step",
     ),

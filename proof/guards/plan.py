@@ -93,7 +93,7 @@ GUARDS = (
         "the log keeps what was seen settled",
         "Coordinators and topics forget; a record that repeats a decision says that its rows are "
         "visible.",
-        drop(_PLANNER, "_abort_undecided", "settled=seen"),
+        swap(_PLANNER, "_abort_undecided", "Change(...)", "Change(entry.decision, figures)"),
         f"{_WEEK}test_what_a_recovery_has_seen_settled_is_kept_in_the_log",
         rows=("NO_SETTLEDBIT",),
     ),

@@ -496,7 +496,7 @@ inline OPEN(ID) {
   INIT_ID(ID)
 #endif
 }
-/* [_compare]: the log is at the number that the plan was made from */
+/* [check_current]: the log is at the number that the plan was made from */
 #ifdef NO_CAS
 #define SAME(seq) true
 #else
@@ -530,7 +530,7 @@ inline COMPARE(ID,seq) {
     w = 0
 #endif
   } }
-/* [_current, _compare]: what is held (hd-1) is the plan's record, or the log is opened and compared; also
+/* [_current, check_current]: what is held (hd-1) is the plan's record, or the log is opened and compared; also
  * if it was opened some seconds ago */
 #ifdef M_HELD
 #define HOLDS_PLANS(seq) (hd != 0)

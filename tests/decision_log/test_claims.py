@@ -14,6 +14,7 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import (
     BatchId,
+    Change,
     Claim,
     Decision,
     LogRecord,
@@ -49,22 +50,23 @@ def write(
 ) -> None:
     entry = writer.register.read(writer.deadline)
     token = PlanToken(writer.names, entry.seq, entry.position, writer.join())
-    writer.register.write(token, decision(stream), writer.deadline, source=source, known=known)
+    change = Change(decision(stream), source=source)
+    writer.register.append(token, change, writer.deadline, known=known)
 
 
 def test_the_first_decision_of_a_stream_and_the_first_move_of_a_group_claim_them() -> None:
-    first = NONE.next(decision("s"), "w", source=position("g"))
+    first = NONE.next(Change(decision("s"), source=position("g")), "w")
     claimed = [Claim(NAMES, each, Numbering.STREAM) for each in ("stream s", "group g")]
     assert list(claims_of(NAMES, NONE, first)) == claimed
-    later = first.next(decision("s", 1), "v", source=position("g"))
+    later = first.next(Change(decision("s", 1), source=position("g")), "v")
     assert not list(claims_of(NAMES, first, later))
-    moved = first.next(decision("t"), "v", source=position("h"))
+    moved = first.next(Change(decision("t"), source=position("h")), "v")
     assert [each.subject for each in claims_of(NAMES, first, moved)] == ["stream t", "group h"]
 
 
 def test_writes_that_spark_does_not_number_claim_no_stream() -> None:
     for numbering in (Numbering.VERSION, Numbering.ONCE):
-        record = NONE.next(decision(f"{numbering.value}app"), "w")
+        record = NONE.next(Change(decision(f"{numbering.value}app")), "w")
         assert not list(claims_of(NAMES, NONE, record))
 
 
@@ -99,7 +101,7 @@ def test_a_write_that_is_not_committed_claims_nothing() -> None:
         raise ValueError
 
     with pytest.raises(ValueError):  # noqa: PT011 - the vote's own error
-        writer.register.write(token, decision("s"), writer.deadline, vote=refuse)
+        writer.register.append(token, Change(decision("s")), writer.deadline, vote=refuse)
     assert read_claims(writer.kafka, "stream s", Deadline(30)) == []
 
 

@@ -12,7 +12,7 @@ from eos_sink.decision_log.codec import decode, encode
 from eos_sink.errors import OperatorNeededError
 from eos_sink.metrics.names import Count, Step
 from eos_sink.metrics.stats import Stats, StepTime
-from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest
+from eos_sink.protocol.model import BatchId, Change, Decision, LogRecord, Prepared, RowDigest
 from eos_sink.protocol.values import Position
 from tests.metrics.random_figures import figures
 
@@ -43,9 +43,9 @@ def test_a_record_without_figures_is_the_same_to_the_protocol() -> None:
 
 
 def test_the_next_record_of_a_query_carries_them_on() -> None:
-    fence = RECORD.next(None, "v", prefix="eos-sink-", figures=Stats({Count.ABORTS: 1}))
+    fence = RECORD.next(Change(None, Stats({Count.ABORTS: 1})), "v", prefix="eos-sink-")
     assert fence.stats == FULL + Stats({Count.ABORTS: 1})
-    assert RECORD.next(None, "v").stats == FULL
+    assert RECORD.next(Change(None), "v").stats == FULL
 
 
 @pytest.mark.parametrize(

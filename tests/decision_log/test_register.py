@@ -16,7 +16,7 @@ from eos_sink.errors import (
 )
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.protocol.model import PlanToken
+from eos_sink.protocol.model import Change, PlanToken
 from eos_sink.protocol.values import EndOutcome, Position, TransactionState, TransactionStatus
 from tests.decision_log.writer import NAMES, Writer, append, decision
 from tests.fakes.cluster import FakeCluster
@@ -245,7 +245,7 @@ def test_a_plan_is_refused_by_a_log_that_has_lost_its_record(cluster: FakeCluste
         assert (lost.value.data["known"], lost.value.data["seq"]) == (5, seq)
         writer.write(member, seq)
     with pytest.raises(OperatorNeededError) as lost:
-        Writer(cluster).register.write(token, None, writer.deadline)
+        Writer(cluster).register.append(token, Change(None), writer.deadline)
     assert (lost.value.data["known"], lost.value.data["seq"]) == (5, 5)
     assert writer.register.read(writer.deadline).seq == 5
 
@@ -306,7 +306,7 @@ def test_an_older_end_than_the_plan_was_made_from_is_asked_for_again(
     if step == "expect":
         assert other.register.expect(token, other.deadline) == entry
     elif step == "write":
-        assert other.register.write(token, None, other.deadline).seq == entry.seq + 1
+        assert other.register.append(token, Change(None), other.deadline).seq == entry.seq + 1
     else:
         assert other.register.read(other.deadline, token) == entry
 
@@ -372,7 +372,7 @@ def test_a_write_that_is_given_up_does_not_outlast_its_step(
     member, start = writer.join(), writer.register.open(writer.deadline).position
     token = PlanToken(NAMES, 0, start, member)
     with pytest.raises(OutcomeUnknownError):
-        writer.register.write(token, None, writer.deadline, vote=silent)
+        writer.register.append(token, Change(None), writer.deadline, vote=silent)
     assert [seconds < 10 for seconds in allowed] == [True]
 
 

@@ -19,7 +19,7 @@ from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionalProducer
 from eos_sink.messages import Reason, stop
-from eos_sink.protocol.model import BatchId, Decision, Entry, LogRecord, Numbering
+from eos_sink.protocol.model import BatchId, Change, Decision, Entry, LogRecord, Numbering
 from eos_sink.protocol.written import WrittenNumbers
 from tests.fakes.producer import FakeProducer
 from tests.protocol import spark, users
@@ -189,8 +189,8 @@ def read_a_successor_for_five_seconds(monkeypatch: pytest.MonkeyPatch) -> Iterat
 def take_as_much_inline_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> Iterator[Plot]:
     following = LogRecord.next
 
-    def forget(*args: Any, gives_up: bool, **named: Any) -> LogRecord:
-        return following(*args, **named)
+    def forget(record: LogRecord, change: Change, *named: Any) -> LogRecord:
+        return following(record, replace(change, gives_up=False), *named)
 
     monkeypatch.setattr(LogRecord, "next", forget)
     return iter([Plot(kinds=(Numbering.STREAM,), inline=65_536, result_bytes=100)])
@@ -199,9 +199,9 @@ def take_as_much_inline_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> Iter
 def forget_failures_before_the_first_decision(monkeypatch: pytest.MonkeyPatch) -> Iterator[Plot]:
     following = LogRecord.next
 
-    def forget(*args: Any, gives_up: bool, **named: Any) -> LogRecord:
-        found = following(*args, gives_up=gives_up, **named)
-        return found if found.decision or gives_up else replace(found, given_up=0)
+    def forget(record: LogRecord, change: Change, *named: Any) -> LogRecord:
+        found = following(record, change, *named)
+        return found if found.decision or change.gives_up else replace(found, given_up=0)
 
     monkeypatch.setattr(LogRecord, "next", forget)
     return iter([Plot(inline=65_536, result_bytes=100)])

@@ -14,6 +14,7 @@ from eos_sink.errors import (
     SupersededError,
 )
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.protocol.model import Change
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import At, Moment
 from tests.protocol.driver import FRAMES, Driver, Job, lose_last
@@ -60,7 +61,7 @@ def test_an_operator_may_drop_the_old_places_decision(world: World) -> None:
     driver = Driver(world)
     driver.run(0, [b"a"])
     register = DecisionRegister(FakeKafka(world.cluster), world.options.names)
-    register.write(driver.planner.plan().token, None, Deadline(1))
+    register.append(driver.planner.plan().token, Change(None), Deadline(1))
     Driver(moved(world)).run(0, [b"a"])
     assert world.visible() == [b"a", b"a"]
 

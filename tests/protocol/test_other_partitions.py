@@ -10,7 +10,7 @@ import pytest
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.errors import OperatorNeededError, UnfinishedError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.protocol.model import Override
+from eos_sink.protocol.model import Change, Override
 from tests.fakes.process import At, Moment
 from tests.protocol.driver import Driver, decide_and_die
 from tests.protocol.explore import Story
@@ -105,7 +105,7 @@ def test_an_operators_choices_end_with_the_partitions_that_they_are_about(world:
     assert plan.decision is not None
     chosen = Override(visible=frozenset({1}), lost=frozenset({0}))
     register = DecisionRegister(operator.commits, world.options.names)
-    register.write(plan.token, replace(plan.decision, override=chosen), Deadline(10))
+    register.append(plan.token, Change(replace(plan.decision, override=chosen)), Deadline(10))
     # The witness shows more than the operator knew: nothing is visible.
     Driver(world).run(0, [], [b"b", b"a"])
     assert latest(world).override == Override()

@@ -25,7 +25,7 @@ from eos_sink.errors import (
 from eos_sink.identity import Origin
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.fenced_errors import replaced
-from eos_sink.protocol.model import BatchId, Entry, LogRecord, Plan, Run
+from eos_sink.protocol.model import BatchId, Change, Entry, LogRecord, Plan, Run
 from eos_sink.protocol.values import MemberState, Position
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeKafka, FakeMember
@@ -141,7 +141,7 @@ def test_a_record_without_a_run_names_none(world: World) -> None:
     run = named(world, 99, "/x")
     reports = run.write(run.planner.plan(), 0, [b"a"])
     older = DecisionRegister(FakeKafka(world.cluster), world.options.names)
-    older.write(replace(reports[0].token, run=None), None, Deadline(5))
+    older.append(replace(reports[0].token, run=None), Change(None), Deadline(5))
     with pytest.raises(SupersededError) as stop:
         run.committer.commit(reports)
     assert stop.value.data == {"seq": 2, "planned": 1}
