@@ -7,6 +7,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import pytest
 from pyspark.errors import PySparkException
@@ -14,6 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import eos_sink
 from eos_sink import ConfigurationError
+from eos_sink.kafka.deadline import Deadline
+from eos_sink_lab.testing.waiting import wait_until
 from integration.spark_apps import PATIENCE_S
 from integration.spark_program import FUNCTION
 from integration.spark_query import ROWS, SparkQuery
@@ -193,12 +196,22 @@ def test_a_job_that_is_cancelled_leaves_nothing_open(
 ) -> None:
     query.add_batch()
     write = eos_sink.foreach_batch(query.options)
+    context, tracker = spark.sparkContext, spark.sparkContext.statusTracker()
+
+    def has_running_task(group: str) -> bool:
+        jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(group))
+        stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+        return any(stage is not None and stage.numActiveTasks > 0 for stage in stages)
+
+    def cancel(group: str) -> None:
+        running = partial(has_running_task, group)
+        wait_until(running, Deadline(PATIENCE_S), "a task of the write runs")
+        context.cancelJobGroup(group)
 
     def cancelled(frame: DataFrame, number: int) -> None:
-        group = spark.sparkContext.getLocalProperty("spark.jobGroup.id")
+        group = context.getLocalProperty("spark.jobGroup.id")
         slow = frame.selectExpr("value", "java_method('java.lang.Thread', 'sleep', 1000L) AS key")
-        timer = threading.Timer(0.5, spark.sparkContext.cancelJobGroup, [group])
-        timer.start()
+        threading.Thread(target=cancel, args=[group]).start()
         write(slow, number)
 
     with pytest.raises(PySparkException):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pyspark
@@ -20,8 +21,10 @@ from pyspark.sql.conf import RuntimeConfig
 
 import eos_sink
 from eos_sink.identity import SESSION_PREFIX
+from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.cache import cache_root
+from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import assert_each_once, read_topic
 from integration.messages import received
 from integration.spark_query import SparkQuery
@@ -193,11 +196,24 @@ def connect(wheel: Path) -> Path:
     return install(home, Path(sys.executable), wheel, wanted)
 
 
+def wait_for_spark_connects_port() -> None:
+    """A server that a program before has started ends after the program."""
+
+    def is_free() -> bool:
+        with socket.socket() as trial, suppress(OSError):
+            trial.bind(("0.0.0.0", 15002))
+            return True
+        return False
+
+    wait_until(is_free, Deadline(60), "port 15002 is free")
+
+
 @pytest.mark.long
 def test_spark_connect(kafka: KafkaCluster, connect: Path, tmp_path: Path) -> None:
     (lines := tmp_path / "lines").mkdir()
     (lines / "one.txt").write_text("one\n")
     section = Section("Spark Connect", kafka, tmp_path, connect, NO_MASTER)
+    wait_for_spark_connects_port()
     assert "0: committed" in section.follow()
     assert_each_once(read_topic(kafka.bootstrap_servers, section.topic), ["one"])
 
@@ -210,5 +226,6 @@ def test_a_declarative_pipeline(kafka: KafkaCluster, connect: Path, tmp_path: Pa
     for name in ("one", "two"):
         (lines / f"{name}.txt").write_text(f"{name}\n")
         expected.append(name)
+        wait_for_spark_connects_port()
         section.follow()
         assert_each_once(read_topic(kafka.bootstrap_servers, section.topic), expected)
