@@ -9,6 +9,7 @@ this package does not know them.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import logging
 import os
@@ -79,6 +80,9 @@ environment, where the option is not given:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code, as the help of `eos-sink` lists them."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A name or a line of a table that the terminal's encoding lacks is no reason to fail.
+        sys.stdout.reconfigure(errors="backslashreplace")
     top = parser()
     parsed = top.parse_args(arguments)
     if parsed.command is None:
@@ -95,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             report = parsed.run(parsed)
         if report is None:
             return ExitCode.OK
-        print_report(report, as_json=parsed.json)
+        _print(report, as_json=parsed.json)
     except (CommandError, EosSinkError, RefusedChoice, ImportError) as error:
         said = str(error)
         if isinstance(error, ImportError):
@@ -115,8 +119,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"eos-sink: {shown}", file=sys.stderr)
         return ExitCode.CANNOT_RUN
     except BrokenPipeError:
-        # The reader of the pipe is gone. Python would report that again when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of the pipe is gone.
+        _drop_output()
         if report is None:
             return ExitCode.CANNOT_RUN
     if report.interrupted:
@@ -149,6 +153,26 @@ def parser() -> CommandParser:
     for leaf in top.leaves():
         leaf.add_argument("--json", action="store_true", help="Print the result as JSON.")
     return top
+
+
+def _print(report: Report, *, as_json: bool) -> None:
+    """Raises:
+    BrokenPipeError: the reader of the pipe is gone.
+    CommandError: the disk is full, or standard output is closed.
+    """
+    try:
+        print_report(report, as_json=as_json)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _drop_output()
+        done = "What the command does is done, but its result cannot be printed"
+        raise CommandError(f"{done}: {error.strerror}.") from error
+
+
+def _drop_output() -> None:
+    """Python would report the same error again when it closes stdout."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _exit_on_signal(number: int, _frame: object) -> NoReturn:

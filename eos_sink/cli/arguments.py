@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from eos_sink.kafka_config.cluster_config import ClusterConfig
 
 T = TypeVar("T", int, float)
+_LONGEST_S = 1_000_000
+"""Eleven days; clients count milliseconds in 32 bits."""
 
 ENVIRONMENT = {
     "--bootstrap-server": "EOS_SINK_BOOTSTRAP_SERVER",
@@ -32,30 +34,27 @@ ENVIRONMENT = {
 _TIMEOUT_S = 120.0
 
 
-def _number(kind: type[T], minimum: float, what: str) -> Callable[[str], T]:
+def _number(kind: type[T], minimum: float, maximum: float, what: str) -> Callable[[str], T]:
     """Make a parser of numbers for the `type` of an option."""
 
     def parse(text: str) -> T:
         with contextlib.suppress(ValueError):
             number = kind(text)
-            if minimum <= number < float("inf"):
+            if minimum <= number <= maximum:
                 return number
         raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
 
     return parse
 
 
-whole = _number(int, 0, "a whole number")
-positive = _number(int, 1, "a whole number above 0")
-seconds = _number(float, 0, "a number of seconds")
-positive_seconds = _number(float, sys.float_info.min, "a number of seconds above 0")
-
-
-def not_empty(text: str) -> str:
-    """The `type` of an option for which an empty value, of an unset variable, is a mistake."""
-    if text:
-        return text
-    raise argparse.ArgumentTypeError("it is empty")
+whole = _number(int, 0, 2**63 - 1, "a whole number")
+positive = _number(int, 1, 2**63 - 1, "a whole number above 0")
+port = _number(int, 0, 65_535, "a port")
+partition = _number(int, 0, 999_999, "a partition")
+seconds = _number(float, 0, _LONGEST_S, f"a number of seconds, at most {_LONGEST_S}")
+positive_seconds = _number(
+    float, sys.float_info.min, _LONGEST_S, f"a number of seconds above 0, at most {_LONGEST_S}"
+)
 
 
 def add_brokers(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
@@ -85,7 +84,7 @@ def add_connection(parser: argparse.ArgumentParser, *, needed: bool = True) -> N
     help_ = "Topic of the decision log: the queries' eos.log.topic."
     _add(parser, "--log-topic", help_, DEFAULT_LOG, metavar="TOPIC")
     help_ = "The queries' eos.transactional.id.prefix."
-    _add(parser, "--prefix", help_, DEFAULT_PREFIX)
+    _add(parser, "--prefix", help_, DEFAULT_PREFIX, type=str)
 
 
 def add_timeout(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
@@ -18,12 +19,14 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(
             add_help=False, formatter_class=argparse.RawDescriptionHelpFormatter, **given
         )
+        self.register("type", None, _text)  # Of each option that names no type.
         self.add_argument("-h", "--help", action="help", help="Show this help and exit.")
         self._words: Sequence[str] = ()
         self._commands: argparse._SubParsersAction[CommandParser] | None = None
 
     def add_commands(self, what: str, *, required: bool) -> None:
         """Expect the name of a command, which becomes the attribute `what` of the arguments."""
+        self.register("type", None, str)  # That command's parser judges the words behind it.
         self._commands = self.add_subparsers(
             title=f"{what}s", dest=what, metavar=what.upper(), required=required
         )
@@ -65,7 +68,10 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Exit, and name the option or command that is nearest to one that does not exist."""
         near = next(self._nearest(), None)
-        super().error(message if near is None else f"{message}. Did you mean {near}?")
+        said = message if near is None else f"{message}. Did you mean {near}?"
+        if "--json" in self._words:
+            print(json.dumps({"error": said}, indent=2))
+        super().error(said)
 
     def _nearest(self) -> Iterator[str]:
         options = [each for each in self._option_string_actions if each.startswith("--")]
@@ -80,3 +86,13 @@ class CommandParser(argparse.ArgumentParser):
             else:
                 known = commands
             yield from difflib.get_close_matches(name, known, n=1)
+
+
+def _text(text: str) -> str:
+    """An empty value, of a variable that is not set, is a mistake."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty")
+    if not text.isprintable():
+        # As Python decodes what is not UTF-8, too.
+        raise argparse.ArgumentTypeError(f"{text!r} has a character that no name has")
+    return text

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from eos_sink.cli.admin_client import connect
-from eos_sink.cli.arguments import add_connection, add_timeout, command_line, not_empty
+from eos_sink.cli.arguments import add_connection, add_timeout, command_line, whole
 from eos_sink.cli.batch_text import (
     describe_coordinator,
     describe_decision,
@@ -49,9 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_query(parser)
     add = parser.add_argument
     help_ = "Spark's number of the batch, or its txnVersion."
-    add("batch", metavar="BATCH", type=int, help=help_)
+    add("batch", metavar="BATCH", type=whole, help=help_)
     help_ = "Spark's id of the query that wrote the batch, if a checkpoint was replaced."
-    add("--stream", type=not_empty, metavar="ID", help=help_)
+    add("--stream", metavar="ID", help=help_)
     add_connection(parser)
     add_timeout(parser)
 

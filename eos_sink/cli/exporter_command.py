@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
-from eos_sink.cli.arguments import add_connection, cluster_config, positive_seconds
+from eos_sink.cli.arguments import add_connection, cluster_config, port, positive_seconds
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import CommandError, Report
 
@@ -42,7 +42,7 @@ _TEXTFILE_INTERVAL_S = 15.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
     add = parser.add_argument
-    add("--port", type=int, default=_PORT, help="Port to listen on. Default: %(default)s.")
+    add("--port", type=port, default=_PORT, help="Port to listen on. Default: %(default)s.")
     add(
         "--address",
         default=_ADDRESS,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from eos_sink.cli.admin_client import connect
-from eos_sink.cli.arguments import add_changes_timeout, add_connection, whole
+from eos_sink.cli.arguments import add_changes_timeout, add_connection, partition, whole
 from eos_sink.cli.batch_text import (
     describe_coordinator,
     describe_decision,
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_changes_timeout(parser)
     add = parser.add_argument
     help_ = "Offsets to read at the end of each partition of the topic. Default: %(default)s."
-    add("--tail", type=int, default=_TAIL, metavar="N", help=help_)
+    add("--tail", type=whole, default=_TAIL, metavar="N", help=help_)
     choice = parser.add_mutually_exclusive_group()
     for name, meaning in _CHOICES.items():
         choice.add_argument(
@@ -112,7 +112,7 @@ def confirm_choice(arguments: argparse.Namespace, query: str) -> None:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(whole(part) for part in text.split(","))
+    return tuple(partition(part) for part in text.split(","))
 
 
 def make_report(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from eos_sink.cli.arguments import (
     add_brokers,
     cluster_config,
+    partition,
     positive,
     positive_seconds,
     seconds,
@@ -259,7 +260,7 @@ def _partitions(text: str) -> frozenset[int]:
     found: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
+        found.update(range(partition(first), partition(last or first) + 1))
     return frozenset(found)
 
 
