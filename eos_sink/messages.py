@@ -227,13 +227,13 @@ class Reason(Enum):
         "--unavailable-partitions shows. Then start the query again: it ends what is open.",
         "partitions",
     )
-    INVISIBLE_ELSEWHERE = Text(
+    MOVED_GROUP = Text(
         OperatorNeededError,
-        "all rows of {decision.batch} were aborted after their decision, and group {group} is "
-        "behind them. Nothing was written.",
-        "Start the query once as it was then: {was}. It reads these rows again. Change it after "
-        "that.",
-        "batch=decision.batch.batch rows",
+        "the query has written last under another identity, {was}, which has moved group {group}, "
+        "and does not go on from there with its checkpoint; or another query uses its group. "
+        "Nothing was written.",
+        "Start the query as it was then: {was}.",
+        "group query=former.query prefix=former.prefix",
     )
 
 

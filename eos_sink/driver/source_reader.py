@@ -6,7 +6,6 @@ compares again before it decides, since another driver may have moved the positi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Protocol
 
@@ -30,7 +29,6 @@ from eos_sink.protocol.source_rules import (
     has_written_as_query,
     is_new_stream,
     new_partitions,
-    returns_to_start,
 )
 from eos_sink.protocol.values import Offsets
 from eos_sink.sink_options import SOURCE_GROUP, SinkOptions, SourceOptions
@@ -183,10 +181,14 @@ class SourceReader:
         batch = BatchId.numbered_by(self._numbering, stream, number)
         if any(each.stream == batch.stream and each.batch >= number for each in record.decided):
             return None  # A replay, or an old checkpoint, which the tasks refuse.
-        known = record.source
-        if known is None and not has_written_as_query(record):
-            self._check_begun(batch, deadline)
-        now = self.read(record, batch, deadline)
+        if is_new_stream(record, batch):
+            if self.check_former(record.source, batch, deadline):
+                record = LogRecord(0, None, "")  # That identity has what was decided since.
+            elif not has_written_as_query(record):
+                note = read_note(self._kafka, self._source.group, deadline)
+                if note is None or not note.is_before(batch.source, batch.batch):
+                    raise self.refuse_begun(batch, deadline)
+        known, now = record.source, self.read(record, batch, deadline)
         moved = self.check(record, now, deadline)
         if known is not None and not known.stale:
             reached = known.reached
@@ -206,23 +208,31 @@ class SourceReader:
         first = BatchId(batch.stream, number - 1)
         return replace(moved, batch=first, end=now.start, others=others)
 
-    def check_finished(self, batch: BatchId, deadline: Deadline) -> bool:
-        """Check that the query has not decided this batch, or a later one, under another identity.
+    def check_former(
+        self, known: SourcePosition | None, batch: BatchId | None, deadline: Deadline
+    ) -> bool:
+        """Check that a query whose checkpoint is new to its record has not gone on under another
+        identity, or goes on from there.
+
+        Args:
+            known: the position under this identity.
+            batch: that Spark has begun, or begins next; None: there is no checkpoint.
 
         Returns:
             True if it has decided the batch before under another one, so that it has begun this.
 
         Raises:
-            OperatorNeededError: it has decided this batch.
+            OperatorNeededError: it has decided this batch, or one of another checkpoint last.
         """
-        goes_on = False
-        group = self._source.group
-        names = self._names
-        for other, record, decided in find_writers(self._kafka, names, group, batch, deadline):
+        goes_on, group = False, self._source.group
+        writers = find_writers(self._kafka, self._names, group, batch, deadline) if batch else ()
+        for other, record, decided in writers:
             for each in decided:
-                if each.batch >= batch.batch:
+                if batch and each.batch >= batch.batch:
                     raise moved_checkpoint(batch, other, record, each)
-                goes_on = goes_on or each.batch == batch.batch - 1
+                goes_on = goes_on or (batch is not None and each.batch == batch.batch - 1)
+        if not goes_on:
+            self._check_movers(known, deadline)
         return goes_on
 
     def refuse_begun(self, batch: BatchId, deadline: Deadline) -> OperatorNeededError:
@@ -236,18 +246,6 @@ class SourceReader:
         note = StartNote(batch.source, None, begins)
         write_note(self._kafka, self._names, self._source.group, note, deadline)
         return source_errors.begun_before(self.query(), batch, begins)
-
-    def _check_begun(self, batch: BatchId, deadline: Deadline) -> None:
-        """Check that this start of the query has begun a batch.
-
-        Raises:
-            OperatorNeededError: it has not, or nothing tells.
-        """
-        if self.check_finished(batch, deadline):
-            return
-        note = read_note(self._kafka, self._source.group, deadline)
-        if note is None or not note.is_before(batch.source, batch.batch):
-            raise self.refuse_begun(batch, deadline)
 
     def check_group(
         self,
@@ -268,76 +266,53 @@ class SourceReader:
 
         Raises:
             OperatorNeededError: the group's offsets were reset, have expired, or are someone
-                else's.
+                else's; or the query has moved them under another identity.
             ConfigurationError: they are someone else's, and the log has no position.
         """
         group, query = self._source.group, self.query(has_begun=has_begun)
         committed = self._kafka.group_offsets(group, deadline)
         if known is not None and known.group == group:
             if known.differs(committed):
-                other = self._find_mover(committed, deadline)
-                raise source_errors.group_differs(query, known, committed, other)
+                self._check_movers(known, deadline)
+                raise source_errors.group_differs(query, known, committed)
             return
         if known is not None:
             # The log tells where the query stands, so the new group's offsets are of no use.
             begins = begins or known.end
         if any(committed.get(place, offset) != offset for place, offset in begins.items()):
-            other = None if known is not None else self._find_mover(committed, deadline)
-            raise source_errors.foreign_group(query, begins, committed, other)
-        if known is None and not committed.keys() & begins.keys():
-            self._check_expired(begins, query, deadline)
+            raise source_errors.foreign_group(query, begins, committed)
 
-    def _check_expired(self, begins: Offsets, query: Reading, deadline: Deadline) -> None:
-        """Check a group without offsets: an identity that has moved it may be the query's."""
-        found = ((each, known.reached) for each, known, _ in self._find_movers(deadline))
-        movers = [(each, reached) for each, reached in found if begins.keys() & reached.keys()]
-        if any(all(reached.get(p, at) == at for p, at in begins.items()) for _, reached in movers):
-            return
-        for other, reached in movers:
-            raise source_errors.foreign_group(query, begins, reached, other, expired=True)
+    def _check_movers(self, known: SourcePosition | None, deadline: Deadline) -> None:
+        """Check that no other identity has moved the group further, to write to the same topic: it
+        would be the query's, which changes its identity only with its checkpoint.
 
-    def _find_mover(self, committed: Offsets, deadline: Deadline) -> QueryNames | None:
-        """The identity that the query may have had before, and that has moved the group to where it
-        is."""
-        for other, known, record in self._find_movers(deadline):
-            if not known.differs(committed):
-                self.check_rest(other, record, deadline)
-                return other
-        return None
-
-    def _find_movers(
-        self, deadline: Deadline
-    ) -> Iterator[tuple[QueryNames, SourcePosition, LogRecord]]:
-        """The other identities that have moved the group, and have written to the same topic."""
-        own = {self._options.topic, *self._options.declared_topics} - {None}
-        for other, record in find_movers(self._kafka, self._source.group, deadline):
-            known, written = record.source, record.decision
-            assert known is not None
-            topics = {*written.topics} if written else set()
-            is_elsewhere = own and topics and not own & topics
-            if other != self._names and not known.stale and not is_elsewhere:
-                yield other, known, record
-
-    def check_rest(self, other: QueryNames, record: LogRecord, deadline: Deadline) -> None:
-        """Make visible what an identity of the query has decided: the group is behind it.
+        Args:
+            known: the position under this identity.
 
         Raises:
-            OperatorNeededError: a part of it is lost, or in doubt.
+            OperatorNeededError: one has.
         """
-        decision, lost = record.decision, self.settle(other, record, deadline)
-        if decision is None or not lost:
-            return
-        if returns_to_start(record, decision, lost) is not None:
+        furthest, last = -1 if known is None else known.progress, None
+        for other, record in find_movers(self._kafka, self._source.group, deadline):
+            at = record.source.progress if record.source else -1
+            is_further = other != self._names and at > furthest and not record.is_left
+            if is_further and not self._is_elsewhere(record):
+                furthest, last = at, (other, record)
+        if last is not None:
+            (former, record), group = last, self._source.group
+            decided = record.source and record.source.batch
             raise stop(
-                Reason.INVISIBLE_ELSEWHERE,
-                names=other,
-                former=other,
-                record=record,
-                decided=decision.batch,
-                decision=decision,
-                group=self._source.group,
+                Reason.MOVED_GROUP, former=former, record=record, decided=decided, group=group
             )
-        raise source_errors.half_visible(replace(self.query(), names=other), decision, lost)
+
+    def _is_elsewhere(self, record: LogRecord) -> bool:
+        """True if a query that has moved the group reads or writes other topics than this one."""
+        reads, source, written = self._source.topics, record.source, record.decision
+        if reads and source and not any(reads.selects(topic) for topic, _ in source.reached):
+            return True
+        writes = {self._options.topic, *self._options.declared_topics} - {None}
+        topics = {*written.topics} if written else set()
+        return bool(writes and topics) and not writes & topics
 
     def settle(self, names: QueryNames, record: LogRecord, deadline: Deadline) -> frozenset[int]:
         """Make visible what is decided, as with the start of the query; return what is lost.

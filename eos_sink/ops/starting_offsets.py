@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from enum import Enum
 
-from eos_sink.decision_log import DecisionRegister
 from eos_sink.decision_log.start_notes import read_note, write_note
-from eos_sink.driver.group_claims import find_movers
+from eos_sink.driver.group_claims import read_record
 from eos_sink.driver.source_reader import CheckpointFiles, SourceReader, read_logs
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.cluster import ConfluentKafka
@@ -19,7 +18,7 @@ from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.messages import named
 from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol import source_errors
-from eos_sink.protocol.model import BatchId, LogRecord, SourcePosition
+from eos_sink.protocol.model import BatchId, SourcePosition
 from eos_sink.protocol.source_rules import (
     StartNote,
     check_whole,
@@ -96,21 +95,12 @@ class _Query:
         self._names = options.names
         self._reader = SourceReader(kafka, options, source, files)
         self._deadline = Deadline(options.step_timeout)
-        register = DecisionRegister(kafka, options.names)
-        with closing(register):
-            self.record: LogRecord = register.read(self._deadline).record
+        self.record = read_record(kafka, options.names, self._deadline)
 
-    def knows_most(self) -> tuple[bool, bool, bool, int]:
-        """The largest is of the identity that has written last: the group follows it, or, if it was
-        reset or has expired, it is of the run that was started last."""
+    def knows_most(self) -> tuple[bool, int]:
+        """The largest is of the identity that has written last."""
         known = self.record.source
-        has_moved_group = False
-        if known is not None:
-            committed = self._kafka.group_offsets(self._source.group, self._deadline)
-            has_moved_group = not known.stale and not known.differs(committed)
-        run = self.record.run
-        started_ms = 0 if run is None else run.started_ms
-        return has_moved_group, known is not None, bool(self.record.decided), started_ms
+        return not self.record.is_left, -1 if known is None else known.progress
 
     def find(self, default: Default) -> dict[Place, int]:
         """The offset at which each partition begins; Spark's -2 and -1 for the ends of its log."""
@@ -139,8 +129,6 @@ class _Query:
     def _read_group(self, known: Offsets) -> Offsets:
         """The group's offsets where the log does not know the position, in topics that are read."""
         group = self._source.group
-        for names, record in find_movers(self._kafka, group, self._deadline):
-            self._reader.check_rest(names, record, self._deadline)
         committed = self._kafka.group_offsets(group, self._deadline)
         topics = self._source.topics
         begins = {
@@ -163,19 +151,17 @@ class _Query:
         """
         files, group = self._reader.files, self._source.group
         stream, number = files.stream_id() or "", files.latest_batch()
+        is_done = number is not None and files.latest_commit() == number
+        begun = None if number is None else BatchId(stream, number + is_done)
+        if self._reader.check_former(None, begun, self._deadline) and not is_done:
+            return {}
         known = read_note(self._kafka, group, self._deadline)
-        if number is None:
-            begins = known.begins if known is not None else {}
-            if begins and any(find_movers(self._kafka, group, self._deadline)):
-                begins = {}  # The group tells where the query stands.
-            note = StartNote(stream, 0, begins)
-        elif files.latest_commit() == number:
-            note = StartNote(stream, number + 1)
+        if begun is None:
+            note = StartNote(stream, 0, known.begins if known is not None else {})
+        elif is_done:
+            note = StartNote(stream, begun.batch)
         else:
-            batch = BatchId(stream, number)
-            if self._reader.check_finished(batch, self._deadline):
-                return {}
-            raise self._reader.refuse_begun(batch, self._deadline)
+            raise self._reader.refuse_begun(begun, self._deadline)
         if note != known:
             write_note(self._kafka, self._names, group, note, self._deadline)
         return note.begins

@@ -316,6 +316,11 @@ class SourcePosition:
         """The offsets of all partitions that the query has ever read."""
         return {**self.left, **self.end}
 
+    @property
+    def progress(self) -> int:
+        """Of two identities of a query the larger one is of that which has written last."""
+        return sum(self.reached.values())
+
     def differs(self, committed: Offsets) -> frozenset[Place]:
         """Return the partitions at which the group has another offset, or none."""
         places = self.end.items()

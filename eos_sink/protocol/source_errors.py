@@ -7,7 +7,7 @@ it says so.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from eos_sink.errors import Action, ClusterError, ConfigurationError, OperatorNeededError
@@ -163,26 +163,16 @@ def other_sources(
     )
 
 
-def group_differs(
-    query: Reading, known: SourcePosition, committed: Offsets, other: QueryNames | None
-) -> OperatorNeededError:
-    """The group's offsets are not those of the decision log: reset, expired, or someone else's.
-
-    Args:
-        other: the identity of this sink that has moved it there, if it may be the query's.
-    """
+def group_differs(query: Reading, known: SourcePosition, committed: Offsets) -> OperatorNeededError:
+    """The group's offsets are not those of the decision log: reset, expired, or someone else's."""
     stands, places = known.end, known.differs(committed)
     shown = _show({p: f"{stands[p]} and {committed.get(p, 'none')}" for p in places})
-    if other is None:
-        why = "They were reset, have expired, or another program has committed them."
-        choice = f"{query.command(USE_RECORD)}: it commits the log's offsets to the group"
-    else:
-        why = f"{other.query} has moved the group since: the query has written under that name."
-        choice = f"{query.command(USE_GROUP)}: the query goes on where the group is"
     return OperatorNeededError(
         f"{query.title} stands at other offsets than group {query.group} has (decision log and "
-        f"group): {shown}. {why} Nothing was written.",
-        remedy=f"Run {choice}, and no row is repeated or skipped. Then {query.restart}.",
+        f"group): {shown}. They were reset, have expired, or another program has committed them. "
+        "Nothing was written.",
+        remedy=f"Run {query.command(USE_RECORD)}: it commits the log's offsets to the group, and "
+        f"no row is repeated or skipped. Then {query.restart}.",
         data={
             "group": query.group,
             "stands": as_json({place: stands[place] for place in places}),
@@ -191,33 +181,14 @@ def group_differs(
     )
 
 
-def foreign_group(
-    query: Reading,
-    start: Offsets,
-    committed: Offsets,
-    other: QueryNames | None,
-    *,
-    expired: bool = False,
-) -> ConfigurationError:
-    """The log knows no position, and the group has offsets of another program.
-
-    Args:
-        other: as in `group_differs`.
-        expired: the offsets are those of the other identity's record, and the group has none.
-    """
-    again = ""
-    if other is not None and expired:
-        command = replace(query, names=other).command(USE_RECORD)
-        again = f"Run {command}: it commits the offsets again. Then "
+def foreign_group(query: Reading, start: Offsets, committed: Offsets) -> ConfigurationError:
+    """The log knows no position, and the group has offsets of another program."""
     wrong = {p: (committed[p], at) for p, at in start.items() if committed.get(p, at) != at}
     return ConfigurationError(
-        f"{query.title} has committed nothing to group {query.group} yet, but the group "
-        f"{'had' if expired else 'has'} offsets{f' of {other.query}' if other else ''}, and the "
-        f"query begins elsewhere (group and query): {_show_both(wrong)}. Nothing was written.",
-        remedy="Name another group with eos.source.group.id, and start the query again."
-        if other is None
-        else f"{_capital(again + query.restart).rstrip(')')}, default='committed'): it goes on "
-        "where the query has stood under that name.",
+        f"{query.title} has committed nothing to group {query.group} yet, but the group has "
+        f"offsets, and the query begins elsewhere (group and query): {_show_both(wrong)}. Nothing "
+        "was written.",
+        remedy="Name another group with eos.source.group.id, and start the query again.",
         data={"group": query.group, "committed": as_json({p: committed[p] for p in wrong})},
     )
 

@@ -249,10 +249,6 @@ class SourceStory:
                 self.world.accepted.update(self.world.rows())
             self._group += "-2"
             self._switch(on=True)
-        elif USE_RECORD in remedy and "default='committed'" in remedy:
-            self._use(Use.RECORD, next(each for each in self._identities() if each.query in remedy))
-            self._default = "committed"
-            self._delete()
         elif USE_RECORD in remedy:
             chosen = Use.GROUP if self.plot.resets and self._is_reset() else Use.RECORD
             if chosen is Use.GROUP:
@@ -271,9 +267,6 @@ class SourceStory:
                 seen = set(self.world.visible())
                 self.world.accepted.update(r for r in self.world.rows() if r not in seen)
                 Operator(self.world).chooses(Choice.ACCEPT)
-        elif "default='committed'" in remedy:
-            self._default = "committed"
-            self._delete()
         elif "elete the checkpoint" in remedy or "was deleted" in remedy or "newest" in remedy:
             self._delete()
 

@@ -778,23 +778,23 @@ class TestBothWaysToWrite:
             self.find(reader)
         assert raised.value.data["stands"] == {INPUT: {"0": 3, "1": 3}}
 
-    def test_a_new_checkpoint_of_the_former_one_goes_on_where_the_group_is(
-        self, reader: Reader
-    ) -> None:
+    def test_a_new_checkpoint_of_the_former_one_is_refused(self, reader: Reader) -> None:
         by_itself = reader.world.options
         reader.run(2)
         self.within_foreach_batch(reader, **{"eos.source.group.id": GROUP})
         reader.run()
-        reader.world.options = by_itself
-        reader.new_checkpoint({0: 2, 1: 2})
-        error = refuse(reader)
-        assert error.data["committed"] == {INPUT: {"0": 3, "1": 3}}
-        # As the error says.
-        assert "--use group" in error.remedy
-        use_group(reader)
-        reader.new_checkpoint({0: 3, 1: 3}, "stream-3")
+        for began in (2, 3):
+            reader.world.options = by_itself
+            reader.new_checkpoint({0: began, 1: began})
+            error = refuse(reader)
+            assert error.remedy.startswith("Start the query as it was then: within foreachBatch")
+        # As the error says, and then by itself with this checkpoint.
+        self.within_foreach_batch(reader, **{"eos.source.group.id": GROUP})
         reader.run()
-        assert reader.world.visible() == read_rows({0: 4, 1: 4})
+        reader.world.options = by_itself
+        reader.restart()
+        reader.run()
+        assert reader.world.visible() == read_rows({0: 5, 1: 5})
 
     def start_with_another_querys_checkpoint(self, reader: Reader) -> None:
         """The first start of a query, whose writer names the wrong directory."""

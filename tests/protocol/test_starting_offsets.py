@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from eos_sink.errors import Action, ConfigurationError, OperatorNeededError
+from eos_sink.errors import Action, OperatorNeededError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.source_position import Use, choose, read_source
@@ -41,9 +41,10 @@ def find(
     files: Checkpoint | None = None,
     default: str = "earliest",
     eos_id: str = "story",
+    group: str = GROUP,
 ) -> dict[str, int]:
     """What `eos_sink.starting_offsets` returns for the input."""
-    given = given_options(**{**GIVEN, "eos.id": eos_id})
+    given = given_options(**{**GIVEN, "eos.id": eos_id, "eos.source.group.id": group})
     kafka = FakeKafka(world.cluster)
     found = find_starting_offsets(given, default, lambda _: kafka, files or Checkpoint(None))
     return dict(json.loads(found)[INPUT])
@@ -76,7 +77,7 @@ class TestTheIdentitiesThatCount:
         options = {**GIVEN, "checkpointLocation": "/another"}
         del options["eos.id"]
         write_in_foreach_batch(reader, **options)
-        assert find(reader.world, eos_id="") == {"0": -2, "1": -2}
+        assert find(reader.world, eos_id="", group="another") == {"0": -2, "1": -2}
 
     @pytest.mark.parametrize("named", [True, False])
     def test_a_single_write_does_not(self, world: ReadingWorld, named: bool) -> None:
@@ -205,28 +206,62 @@ class TestAFormerIdentity:
         reader.world.cluster.coordinator.time_out()
         assert reader.world.visible() == [b"0-0", b"0-1", b"1-0", b"1-1"]
 
-    def test_is_brought_to_rest_before_its_group_tells_where_to_begin(self, reader: Reader) -> None:
-        reader.run()
-        number = reader.begin()
-        plan = reader.driver.planner.plan()
-        reader.driver.dies_committing(reader.driver.write(plan, number, *reader.rows(number)))
-        assert find(reader.world, default="committed", eos_id="renamed") == {"0": 2, "1": 2}
-        reader.world.cluster.coordinator.time_out()
-        assert reader.world.visible() == [b"0-0", b"0-1", b"1-0", b"1-1"]
-        self.rename(reader)
-        reader.new_checkpoint({0: 2, 1: 2})
-        reader.run()
-        assert reader.world.visible() == [b"0-0", b"0-1", b"0-2", b"1-0", b"1-1", b"1-2"]
+    def refuse(self, reader: Reader) -> None:
+        """A first start under the new identity stops, however often it is tried."""
+        for default in ("earliest", "committed"):
+            with pytest.raises(OperatorNeededError, match="moved group") as raised:
+                find(reader.world, default=default, eos_id="renamed")
+            with pytest.raises(OperatorNeededError, match="moved group"):
+                reader.driver.planner.plan()
+        remedy = raised.value.remedy
+        assert remedy.startswith("Start the query as it was then: with writeStream.format, eos.id")
 
-    def test_that_has_lost_rows_stops_the_next_one(self, reader: Reader) -> None:
+    @pytest.mark.parametrize("group", ["follows", "is reset", "has expired"])
+    def test_writes_the_first_batch_of_a_new_checkpoint(self, reader: Reader, group: str) -> None:
+        former, groups = reader.world.options, reader.world.cluster.groups
+        reader.run(2)
+        if group == "is reset":
+            groups.commit_offsets(GROUP, {(INPUT, 0): 0})
+        elif group == "has expired":
+            groups.committed.clear()
+        self.rename(reader)
+        for began in (0, 2):
+            reader.new_checkpoint({0: began, 1: began})
+            reader.files.ends[0] = {0: 3, 1: 3}
+            self.refuse(reader)
+        # As the error says, and the next ones.
+        if group != "follows":
+            use_record(reader.world, former.names)
+        reader.world.options = former
+        reader.new_checkpoint(find_numbers(reader.world))
         reader.run()
-        number = reader.begin()
-        plan = reader.driver.planner.plan()
-        reader.driver.dies_committing(reader.driver.write(plan, number, *reader.rows(number)))
-        reader.world.cluster.coordinator.time_out()
-        with pytest.raises(OperatorNeededError) as raised:
-            find(reader.world, default="committed", eos_id="renamed")
-        assert raised.value.data["rows"] == 2
+        self.rename(reader)
+        reader.run()
+        rows = sorted(b"%d-%d" % (place, number) for place in range(2) for number in range(4))
+        assert reader.world.visible() == rows
+
+    @pytest.mark.parametrize("begun", [True, False])
+    def test_writes_the_next_batch_of_a_checkpoint_with_new_metadata(
+        self, reader: Reader, *, begun: bool
+    ) -> None:
+        """Spark makes a new stream id, so that no claim of the stream leads to the identity."""
+        former = reader.world.options
+        reader.run(2)
+        if begun:
+            reader.begin()
+        reader.files.stream = "stream-2"
+        self.rename(reader)
+        if not begun:
+            reader.begin()
+        self.refuse(reader)
+        # As the error says.
+        reader.world.options = former
+        reader.restart()
+        reader.run()
+        self.rename(reader)
+        reader.run()
+        rows = sorted(b"%d-%d" % (place, number) for place in range(2) for number in range(4))
+        assert reader.world.visible() == rows
 
     def test_tells_where_to_begin_instead_of_an_old_note(self, reader: Reader) -> None:
         # The very first start was refused, and noted where its checkpoint began.
@@ -236,39 +271,11 @@ class TestAFormerIdentity:
         reader.new_checkpoint(find_numbers(reader.world))
         reader.files.ends[0] = {0: 2, 1: 2}
         reader.run()
-        assert find(reader.world, default="committed", eos_id="renamed") == {"0": 2, "1": 2}
+        with pytest.raises(OperatorNeededError, match="moved group"):
+            find(reader.world, eos_id="renamed")
+        assert find(reader.world) == {"0": 2, "1": 2}
 
-    def test_is_named_also_if_the_first_start_is_tried_twice(self, reader: Reader) -> None:
-        reader.run(2)
-        self.rename(reader)
-        for _ in range(3):
-            reader.new_checkpoint(find_numbers(reader.world, eos_id="renamed"))
-            reader.files.ends[0] = {0: 3, 1: 3}
-            with pytest.raises(ConfigurationError, match="default='committed'"):
-                reader.driver.planner.plan()
-            with pytest.raises(ConfigurationError, match="default='committed'"):
-                find(reader.world, reader.files, eos_id="renamed")
-        # As the error says.
-        reader.new_checkpoint(find_numbers(reader.world, "committed", "renamed"))
-        reader.run()
-        assert reader.world.visible() == [b"0-0", b"0-1", b"0-2", b"1-0", b"1-1", b"1-2"]
-
-    def test_is_named_also_if_the_group_has_expired(self, reader: Reader) -> None:
-        former = reader.world.options.names
-        reader.run(2)
-        reader.world.cluster.groups.committed.clear()
-        self.rename(reader)
-        reader.new_checkpoint(find_numbers(reader.world, eos_id="renamed"))
-        reader.files.ends[0] = {0: 3, 1: 3}
-        with pytest.raises(ConfigurationError, match=r"--use record.*default='committed'"):
-            reader.driver.planner.plan()
-        # As the error says.
-        use_record(reader.world, former)
-        reader.new_checkpoint(find_numbers(reader.world, "committed", "renamed"))
-        reader.run()
-        assert reader.world.visible() == [b"0-0", b"0-1", b"0-2", b"1-0", b"1-1", b"1-2"]
-
-    def test_may_have_stood_where_a_group_that_has_expired_goes_on(self, reader: Reader) -> None:
+    def test_whose_group_has_expired_is_followed_with_its_checkpoint(self, reader: Reader) -> None:
         reader.run(2)
         reader.world.cluster.groups.committed.clear()
         self.rename(reader)
@@ -277,21 +284,20 @@ class TestAFormerIdentity:
         assert reader.world.visible() == [b"0-0", b"0-1", b"0-2", b"1-0", b"1-1", b"1-2"]
 
     def test_that_has_lost_its_last_batch_is_started_once_more(self, reader: Reader) -> None:
-        """The group is behind rows that are nowhere: `--use group` would leave them out."""
+        """Its rows are nowhere, and the group is behind them."""
         first = reader.world.options
         reader.run()
         self.rename(reader)
-        reader.new_checkpoint({0: 1, 1: 1}, "stream-2")
+        reader.run()
         number = reader.begin()
         plan = reader.driver.planner.plan()
         reader.driver.dies_committing(reader.driver.write(plan, number, *reader.rows(number)))
         reader.world.cluster.coordinator.time_out()
         renamed, reader.world.options = reader.world.options, first
-        with pytest.raises(OperatorNeededError) as raised:
+        with pytest.raises(OperatorNeededError, match="moved group"):
             find(reader.world)
-        assert raised.value.remedy.startswith("Start the query once as it was then: with writeSt")
         # As the error says.
         reader.world.options = renamed
         reader.new_checkpoint(find_numbers(reader.world, eos_id="renamed"), "stream-3")
         reader.run()
-        assert reader.world.visible() == [b"0-0", b"0-1", b"1-0", b"1-1"]
+        assert reader.world.visible() == [b"0-0", b"0-1", b"0-2", b"1-0", b"1-1", b"1-2"]
