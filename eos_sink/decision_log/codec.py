@@ -1,17 +1,22 @@
 """The format of a record in the decision log.
 
-JSON with one array for each transaction, so that ten thousand tasks fit into a megabyte. Nothing
-from Kafka is unpickled or evaluated. A record of another format is an error, never a guess.
+JSON: an object for each dataclass, as its fields and their types say. One array for each
+transaction, so that ten thousand tasks fit into a megabyte. Nothing from Kafka is unpickled or
+evaluated. A record of another format is an error, never a guess.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass, replace
+from functools import cache
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from eos_sink.errors import OperatorNeededError
-from eos_sink.identity import Origin, QueryNames
+from eos_sink.identity import QueryNames
 from eos_sink.messages import Reason, stop
 from eos_sink.metrics.names import Count, Step
 from eos_sink.metrics.stats import Stats, StepTime
@@ -23,11 +28,8 @@ from eos_sink.protocol.model import (
     Inlined,
     LogRecord,
     Numbering,
-    Override,
     Prepared,
-    Route,
     RowDigest,
-    Run,
     SourcePosition,
 )
 from eos_sink.protocol.values import Offsets, Place, Position, ProducerIdentity
@@ -36,39 +38,11 @@ from eos_sink.protocol.written import WrittenNumbers
 FORMAT = 4
 _CLAIMS = "claims"
 
-T = TypeVar("T", str, bool, int)
+T = TypeVar("T", str, bool, int, list[Any], dict[str, Any])
 
 
 def encode(record: LogRecord) -> bytes:
-    document: dict[str, Any] = {
-        "format": FORMAT,
-        "seq": record.seq,
-        "writer": record.writer,
-        "prefix": record.prefix,
-    }
-    if record.producer is not None:
-        document["producer"] = _encode_producer(record.producer)
-    if record.retired:
-        document["retired"] = [[each.stream, each.batch] for each in record.retired]
-    if record.dropped is not None:
-        document["dropped"] = [record.dropped.stream, record.dropped.batch]
-    if record.run is not None:
-        document["owner"] = _encode_run(record.run)
-    if record.stats != Stats():
-        document["stats"] = _encode_stats(record.stats)
-    if record.settled:
-        document["settled"] = True
-    if record.given_up:
-        document["given_up"] = record.given_up
-    if record.decision is not None:
-        document["decision"] = _encode_decision(record.decision)
-    if record.source is not None:
-        document["source"] = _encode_source(record.source)
-    if record.written.ranges:
-        document["written"] = [
-            record.written.forgotten_below,
-            *(sorted({*each}) for each in record.written.ranges),
-        ]
+    document = {"format": FORMAT, **_encode_object(record)}
     return json.dumps(document, separators=(",", ":")).encode()
 
 
@@ -80,21 +54,8 @@ def decode(value: bytes, where: str) -> LogRecord:
         document = json.loads(value)
         if document["format"] != FORMAT:
             raise ValueError(f"format {document['format']}")
-        return LogRecord(
-            seq=_number(document["seq"]),
-            decision=_decode_decision(document["decision"]) if "decision" in document else None,
-            writer=str(document["writer"]),
-            retired=tuple(_decode_batch(*each) for each in document.get("retired", [])),
-            run=_decode_run(document["owner"]) if "owner" in document else None,
-            prefix=_typed(str, document["prefix"]),
-            stats=_decode_stats(document["stats"]) if "stats" in document else Stats(),
-            settled=document.get("settled") is True,
-            given_up=_number(document.get("given_up", 0)),
-            dropped=_decode_batch(*document["dropped"]) if "dropped" in document else None,
-            source=_decode_source(document["source"]) if "source" in document else None,
-            producer=_decode_producer(document["producer"]) if "producer" in document else None,
-            written=_decode_written(*document.get("written", [0])),
-        )
+        record: LogRecord = _decode_object(LogRecord, document)
+        return record
     # Another program may have written anything, such as a thousand brackets.
     except (
         ValueError,
@@ -161,119 +122,108 @@ def decode_claim(value: bytes, key: str) -> Claim:
     return claim
 
 
+def _encode(value: Any) -> Any:
+    kind: Any = type(value)
+    if kind in _OWN:
+        return _OWN[kind][0](value)
+    if kind in _ARRAYS:
+        return [_encode(getattr(value, name)) for name, _ in _defaults(kind)]
+    if is_dataclass(value):
+        return _encode_object(value)
+    if kind is tuple:
+        return [_encode(each) for each in value]
+    if kind is frozenset:
+        return sorted(value)
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _encode_object(value: Any) -> dict[str, Any]:
+    """What has its default takes no room."""
+    kind: Any = type(value)
+    given = ((name, getattr(value, name), default) for name, default in _defaults(kind))
+    return {
+        name: _encode(one) for name, one, default in given if one is not None and one != default
+    }
+
+
+@cache
+def _defaults(kind: Any) -> list[tuple[str, Any]]:
+    every = fields(kind)
+    made = (of.default if of.default_factory is MISSING else of.default_factory() for of in every)
+    return [(of.name, default) for of, default in zip(every, made, strict=True)]
+
+
+def _decode(kind: Any, value: Any) -> Any:
+    origin, args = get_origin(kind), get_args(kind)
+    if kind in _OWN:
+        return _OWN[kind][1](value)
+    if is_dataclass(kind):
+        return _decode_object(kind, value)
+    if origin is UnionType:
+        return _decode(args[0], value)
+    if origin in (tuple, frozenset):
+        return origin(_decode(args[0], each) for each in _typed(list, value))
+    if origin is Mapping:
+        return {_typed(str, key): _decode(args[1], one) for key, one in value.items()}
+    return _number(value) if kind is int else _typed(kind, value)
+
+
+def _decode_object(kind: Any, document: Any) -> Any:
+    hints = _hints(kind)
+    if kind in _ARRAYS:
+        document = dict(zip(hints, _typed(list, document), strict=True))
+    unset = {name: None for name, of in hints.items() if type(None) in get_args(of)}
+    found = {
+        name: _decode(of, document[name])
+        for name, of in hints.items()
+        if name in _typed(dict, document)
+    }
+    return kind(**{**unset, **found})
+
+
+_hints = cache(get_type_hints)
+
+
 def _encode_decision(decision: Decision) -> dict[str, Any]:
     topics = list(decision.topics)
-    document: dict[str, Any] = {
-        "stream": decision.batch.stream,
-        "batch": decision.batch.batch,
-        "slot": decision.slot,
-        "partitions": decision.partitions,
-        "total": _encode_digest(decision.total),
-        "topics": dict(decision.topics),
-        "prepared": [
-            [
-                entry.partition,
-                entry.producer_id,
-                entry.epoch,
-                *_encode_digest(entry.digest),
-                topics.index(entry.witness.topic),
-                entry.witness.partition,
-                entry.witness.offset,
-            ]
-            for entry in decision.prepared
-        ],
-    }
-    override = decision.override
-    if override != Override():
-        document["ruling"] = {
-            "visible": sorted(override.visible),
-            "lost": sorted(override.lost),
-            "accepted": override.accepted,
-        }
-    if decision.by_row:
-        document["by_row"] = True
-    if decision.completed:
-        document["completed"] = True
-    if decision.by_partition:
-        document["by_partition"] = decision.by_partition
-    if decision.spark_run:
-        document["run"] = decision.spark_run
-    if decision.inlined:
-        document["inline"] = [
-            [each.partition, *_encode_producer(each.producer), *_encode_digest(each.digest)]
-            for each in decision.inlined
+    prepared = [
+        [
+            entry.partition,
+            entry.producer_id,
+            entry.epoch,
+            *_encode(entry.digest),
+            topics.index(entry.witness.topic),
+            entry.witness.partition,
+            entry.witness.offset,
         ]
-    if decision.dead_letters:
-        letters = [[each.partition, each.rows] for each in decision.dead_letters]
-        document["dead_letters"] = letters
-    if decision.route != Route():
-        document["route"] = vars(decision.route)
-    return document
+        for entry in decision.prepared
+    ]
+    return {**_encode_object(replace(decision, prepared=())), "prepared": prepared}
 
 
 def _decode_decision(document: Any) -> Decision:
-    topics = _decode_ids(document["topics"])
-    names = list(topics)
-    override = Override()
-    if "ruling" in document:
-        override = Override(
-            visible=frozenset(map(_number, document["ruling"]["visible"])),
-            lost=frozenset(map(_number, document["ruling"]["lost"])),
-            accepted=_typed(bool, document["ruling"]["accepted"]),
+    decision: Decision = _decode_object(Decision, {**document, "prepared": []})
+    topics = list(decision.topics)
+    prepared = tuple(
+        Prepared(
+            _number(partition),
+            _number(producer_id),
+            _number(epoch),
+            _decode(RowDigest, digest),
+            Position(topics[_number(topic)], _number(place), _number(offset)),
         )
-    return Decision(
-        batch=BatchId(str(document["stream"]), _number(document["batch"])),
-        slot=_number(document["slot"]),
-        partitions=_number(document["partitions"]),
-        total=_decode_digest(document["total"]),
-        prepared=tuple(
-            Prepared(
-                _number(partition),
-                _number(producer_id),
-                _number(epoch),
-                _decode_digest(digest),
-                Position(names[_number(topic)], _number(place), _number(offset)),
-            )
-            for partition, producer_id, epoch, *digest, topic, place, offset in document["prepared"]
-        ),
-        override=override,
-        spark_run=str(document.get("run", "")),
-        inlined=tuple(
-            Inlined(
-                _number(partition), _decode_digest(digest), _decode_producer([producer_id, epoch])
-            )
-            for partition, producer_id, epoch, *digest in document.get("inline", [])
-        ),
-        dead_letters=tuple(
-            DeadLetters(_number(partition), _number(rows))
-            for partition, rows in document.get("dead_letters", [])
-        ),
-        by_row=document.get("by_row") is True,
-        completed=document.get("completed") is True,
-        by_partition=str(document.get("by_partition", "")),
-        topics=topics,
-        route=_decode_route(**document.get("route", vars(Route()))),
+        for partition, producer_id, epoch, *digest, topic, place, offset in document["prepared"]
     )
+    return replace(decision, prepared=prepared)
 
 
-def _decode_route(topic: Any, dead_letters: Any, partitioner: Any) -> Route:
-    return Route(_optional(topic), _optional(dead_letters), _typed(str, partitioner))
-
-
-def _optional(name: Any) -> str | None:
-    return None if name is None else _typed(str, name)
-
-
-def _decode_ids(document: Any) -> dict[str, str]:
-    return {topic: _typed(str, topic_id) for topic, topic_id in document.items()}
-
-
-def _decode_batch(stream: Any, batch: Any) -> BatchId:
-    return BatchId(_typed(str, stream), _number(batch))
-
-
-def _decode_written(below: Any, *ranges: Any) -> WrittenNumbers:
+def _encode_written(written: WrittenNumbers) -> list[Any]:
     """A range of one number is written as that alone."""
+    return [written.forgotten_below, *(sorted({*each}) for each in written.ranges)]
+
+
+def _decode_written(values: Any) -> WrittenNumbers:
+    below, *ranges = values
     every = [(_number(each[0]), _number(each[-1])) for each in ranges]
     bounds = [bound for low, high in every for bound in (low, high)]
     if bounds != sorted(bounds):
@@ -310,7 +260,7 @@ def _decode_source(document: Any) -> SourcePosition:
         start,
         end,
         left,
-        _decode_ids(document.get("topic_ids", {})),
+        _decode(Mapping[str, str], document.get("topic_ids", {})),
         stale=document.get("stale") is True,
         stateful=document.get("stateful") is True,
         others=document.get("others") is True,
@@ -333,38 +283,6 @@ def _decode_offsets(document: Any, number: int) -> list[dict[Place, int]]:
             for some, offset in zip(found, offsets, strict=True):
                 some[str(topic), _number(partition)] = _number(offset)
     return found
-
-
-def _encode_run(run: Run) -> dict[str, Any]:
-    document = {
-        "host": run.host,
-        "pid": run.pid,
-        "started": run.started_ms,
-        "id": run.origin.eos_id,
-        "checkpoint": run.origin.checkpoint,
-        "name": run.origin.name,
-        "batch": run.origin.batch or None,
-        "tool": run.tool,
-        "session": run.session,
-        "boot": run.boot_id,
-        "pid_namespace": run.pid_namespace,
-    }
-    return {name: value for name, value in document.items() if value not in (None, "")}
-
-
-def _decode_run(document: Any) -> Run:
-    named = [document.get(name) for name in ("id", "checkpoint", "name")]
-    eos_id, checkpoint, name = (None if value is None else str(value) for value in named)
-    return Run(
-        host=str(document.get("host", "")),
-        pid=_number(document["pid"]),
-        started_ms=_number(document["started"]),
-        origin=Origin(eos_id, checkpoint, name, batch=document.get("batch") is True),
-        tool=str(document.get("tool", "")),
-        session=str(document.get("session", "")),
-        boot_id=str(document.get("boot", "")),
-        pid_namespace=str(document.get("pid_namespace", "")),
-    )
 
 
 def _encode_stats(stats: Stats) -> dict[str, Any]:
@@ -402,25 +320,6 @@ def _decode_time(total: Any, count: Any, last: Any) -> StepTime:
     return StepTime(_number(total), _number(count), _number(last))
 
 
-def _encode_producer(producer: ProducerIdentity | None) -> list[int]:
-    assert producer is not None, "of a record that is not written"
-    return [producer.producer_id, producer.epoch]
-
-
-def _decode_producer(values: Any) -> ProducerIdentity:
-    producer_id, epoch = values
-    return ProducerIdentity(_number(producer_id), _number(epoch))
-
-
-def _encode_digest(digest: RowDigest) -> list[int]:
-    return [digest.rows, digest.bytes, digest.fingerprint]
-
-
-def _decode_digest(values: Any) -> RowDigest:
-    rows, size, fingerprint = values
-    return RowDigest(_number(rows), _number(size), _number(fingerprint))
-
-
 def _number(value: Any) -> int:
     if _typed(int, value) < 0:
         raise ValueError(f"{value!r} is negative")
@@ -432,3 +331,13 @@ def _typed(kind: type[T], value: Any) -> T:
     if type(value) is not kind:
         raise ValueError(f"{value!r} is not of type {kind.__name__}")
     return value
+
+
+# Those with a form of their own, and those that are arrays of their fields.
+_OWN: dict[Any, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    Decision: (_encode_decision, _decode_decision),
+    SourcePosition: (_encode_source, _decode_source),
+    Stats: (_encode_stats, _decode_stats),
+    WrittenNumbers: (_encode_written, _decode_written),
+}
+_ARRAYS = (BatchId, DeadLetters, Inlined, ProducerIdentity, RowDigest)
