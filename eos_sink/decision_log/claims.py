@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from eos_sink.decision_log.codec import decode_claim
+from eos_sink.decision_log.codec import decode_as
 from eos_sink.errors import CommitFailedError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
+from eos_sink.messages import Reason, stop
 from eos_sink.protocol.model import Claim, Numbering, claim_suffix
 
 
@@ -25,9 +26,11 @@ def read_claims(
         OperatorNeededError: one cannot be read: a newer version or another program wrote it.
     """
     found = kafka.claim_records(subject, claim_suffix(subject), deadline, end)
-    every = [decode_claim(value, key) for key, value in sorted(found.items()) if value]
+    every = [(key, decode_as(Claim, value, key)) for key, value in sorted(found.items()) if value]
+    if wrong := [key for key, claim in every if claim.key != key]:
+        raise stop(Reason.UNREADABLE_RECORD, where=wrong[0], error="it is another one's claim")
     # A subject may end like another one's key.
-    return [claim for claim in every if claim.subject == subject]
+    return [claim for _, claim in every if claim.subject == subject]
 
 
 def check_claims(

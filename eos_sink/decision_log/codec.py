@@ -12,11 +12,11 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import cache
+from operator import attrgetter
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from eos_sink.errors import OperatorNeededError
-from eos_sink.identity import QueryNames
 from eos_sink.messages import Reason, stop
 from eos_sink.metrics.names import Count, Step
 from eos_sink.metrics.stats import Stats, StepTime
@@ -30,19 +30,22 @@ from eos_sink.protocol.model import (
     Numbering,
     Prepared,
     RowDigest,
-    SourcePosition,
 )
+from eos_sink.protocol.source_rules import StartNote
 from eos_sink.protocol.values import Offsets, Place, Position, ProducerIdentity
 from eos_sink.protocol.written import WrittenNumbers
 
 FORMAT = 4
-_CLAIMS = "claims"
 
+D = TypeVar("D")
 T = TypeVar("T", str, bool, int, list[Any], dict[str, Any])
 
 
-def encode(record: LogRecord) -> bytes:
-    document = {"format": FORMAT, **_encode_object(record)}
+def encode(value: LogRecord | Claim | StartNote, **more: str) -> bytes:
+    """Args:
+    more: fields that tell what it is.
+    """
+    document = {"format": FORMAT, **more, **_encode_object(value)}
     return json.dumps(document, separators=(",", ":")).encode()
 
 
@@ -50,12 +53,19 @@ def decode(value: bytes, where: str) -> LogRecord:
     """Raises:
     OperatorNeededError: the record is not of this format.
     """
+    return decode_as(LogRecord, value, where)
+
+
+def decode_as(kind: type[D], value: bytes, where: str) -> D:
+    """Raises:
+    OperatorNeededError: as `decode`.
+    """
     try:
         document = json.loads(value)
         if document["format"] != FORMAT:
             raise ValueError(f"format {document['format']}")
-        record: LogRecord = _decode_object(LogRecord, document)
-        return record
+        decoded: D = _decode_object(kind, document)
+        return decoded
     # Another program may have written anything, such as a thousand brackets.
     except (
         ValueError,
@@ -85,41 +95,12 @@ def is_record(value: bytes) -> bool:
     return is_claim(value)
 
 
-def encode_claim(claim: Claim) -> bytes:
-    document = {
-        "format": FORMAT,
-        _CLAIMS: claim.subject,
-        "prefix": claim.names.prefix,
-        "query": claim.names.query,
-        "numbering": claim.numbering.name,
-    }
-    return json.dumps(document, separators=(",", ":")).encode()
-
-
 def is_claim(value: bytes) -> bool:
-    """True if a record of the log is no query's, but a claim."""
+    """True if a record of the log is no query's, but about a stream or a group."""
     try:
-        return type(json.loads(value)[_CLAIMS]) is str
+        return type(json.loads(value)["subject"]) is str
     except (ValueError, KeyError, TypeError, RecursionError):
         return False
-
-
-def decode_claim(value: bytes, key: str) -> Claim:
-    """Raises:
-    OperatorNeededError: it is no claim of this format, or its key belongs to another one.
-    """
-    try:
-        document = json.loads(value)
-        if document["format"] != FORMAT:
-            raise ValueError(f"format {document['format']}")
-        names = QueryNames(_typed(str, document["prefix"]), _typed(str, document["query"]))
-        subject = _typed(str, document[_CLAIMS])
-        claim = Claim(names, subject, Numbering[document["numbering"]])
-        if claim.key != key:
-            raise ValueError(f"the claim of {names.group} to {subject}")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise stop(Reason.UNREADABLE_RECORD, where=key, error=error) from error
-    return claim
 
 
 def _encode(value: Any) -> Any:
@@ -130,11 +111,11 @@ def _encode(value: Any) -> Any:
         return [_encode(getattr(value, name)) for name, _ in _defaults(kind)]
     if is_dataclass(value):
         return _encode_object(value)
-    if kind is tuple:
-        return [_encode(each) for each in value]
-    if kind is frozenset:
-        return sorted(value)
-    return dict(value) if isinstance(value, Mapping) else value
+    if kind in (tuple, frozenset):
+        return [_encode(each) for each in (value if kind is tuple else sorted(value))]
+    if isinstance(value, Mapping):
+        return dict(value) if all(type(key) is str for key in value) else _encode_offsets(value)
+    return value
 
 
 def _encode_object(value: Any) -> dict[str, Any]:
@@ -164,7 +145,7 @@ def _decode(kind: Any, value: Any) -> Any:
     if origin in (tuple, frozenset):
         return origin(_decode(args[0], each) for each in _typed(list, value))
     if origin is Mapping:
-        return {_typed(str, key): _decode(args[1], one) for key, one in value.items()}
+        return _decode_offsets(value) if args[1] is int else _decode_names(value)
     return _number(value) if kind is int else _typed(kind, value)
 
 
@@ -231,58 +212,31 @@ def _decode_written(values: Any) -> WrittenNumbers:
     return WrittenNumbers(tuple(every), _number(below))
 
 
-def _encode_source(source: SourcePosition) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "group": source.group,
-        "stream": source.batch.stream,
-        "batch": source.batch.batch,
-        "read": _encode_offsets(source.start, source.end),
-    }
-    if source.topics:
-        document["topic_ids"] = dict(source.topics)
-    if source.left:
-        document["left"] = _encode_offsets(source.left)
-    if source.stale:
-        document["stale"] = True
-    if source.stateful:
-        document["stateful"] = True
-    if source.others:
-        document["others"] = True
-    return document
-
-
-def _decode_source(document: Any) -> SourcePosition:
-    start, end = _decode_offsets(document["read"], 2)
-    (left,) = _decode_offsets(document.get("left", {}), 1)
-    return SourcePosition(
-        _typed(str, document["group"]),
-        BatchId(str(document["stream"]), _typed(int, document["batch"])),
-        start,
-        end,
-        left,
-        _decode(Mapping[str, str], document.get("topic_ids", {})),
-        stale=document.get("stale") is True,
-        stateful=document.get("stateful") is True,
-        others=document.get("others") is True,
-    )
-
-
-def _encode_offsets(*each: Offsets) -> dict[str, list[list[int]]]:
-    """By topic: the partition, and its offset in each of the mappings, which have the same keys."""
+def _encode_offsets(offsets: Offsets) -> dict[str, list[list[int]]]:
+    """By topic: partitions and their offsets."""
     topics: dict[str, list[list[int]]] = {}
-    for topic, partition in sorted(each[0]):
-        offsets = [some[topic, partition] for some in each]
-        topics.setdefault(topic, []).append([partition, *offsets])
+    for (topic, partition), offset in sorted(offsets.items()):
+        topics.setdefault(topic, []).append([partition, offset])
     return topics
 
 
-def _decode_offsets(document: Any, number: int) -> list[dict[Place, int]]:
-    found: list[dict[Place, int]] = [{} for _ in range(number)]
-    for topic, rows in document.items():
-        for partition, *offsets in rows:
-            for some, offset in zip(found, offsets, strict=True):
-                some[str(topic), _number(partition)] = _number(offset)
-    return found
+def _decode_offsets(document: Any) -> dict[Place, int]:
+    rows = ((topic, *row) for topic, rows in document.items() for row in rows)
+    return {(topic, _number(partition)): _number(offset) for topic, partition, offset in rows}
+
+
+def _decode_names(document: Any) -> dict[str, str]:
+    return {name: _typed(str, value) for name, value in document.items()}
+
+
+def _encode_batch(batch: BatchId) -> list[Any]:
+    return [batch.stream, batch.batch]
+
+
+def _decode_batch(values: Any) -> BatchId:
+    """A source's position before a stream's first batch has the number -1."""
+    stream, number = values
+    return BatchId(_typed(str, stream), _typed(int, number))
 
 
 def _encode_stats(stats: Stats) -> dict[str, Any]:
@@ -335,9 +289,10 @@ def _typed(kind: type[T], value: Any) -> T:
 
 # Those with a form of their own, and those that are arrays of their fields.
 _OWN: dict[Any, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    BatchId: (_encode_batch, _decode_batch),
     Decision: (_encode_decision, _decode_decision),
-    SourcePosition: (_encode_source, _decode_source),
+    Numbering: (attrgetter("name"), lambda name: Numbering[name]),
     Stats: (_encode_stats, _decode_stats),
     WrittenNumbers: (_encode_written, _decode_written),
 }
-_ARRAYS = (BatchId, DeadLetters, Inlined, ProducerIdentity, RowDigest)
+_ARRAYS = (DeadLetters, Inlined, ProducerIdentity, RowDigest)

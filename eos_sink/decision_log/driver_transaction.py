@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eos_sink.decision_log.codec import encode, encode_claim
+from eos_sink.decision_log.codec import encode
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionalProducer
 from eos_sink.protocol.model import Claim, LogRecord, PlanToken, SourcePosition
@@ -80,7 +80,7 @@ def send_record(producer: TransactionalProducer, token: PlanToken, record: LogRe
 def send_claim(producer: TransactionalProducer, claim: Claim, home: Position) -> SentRecord:
     """Queue a claim, before the record: of a partition that has both, the transaction must keep
     nothing back that was claimed before."""
-    return _send(producer, home, claim.key, encode_claim(claim))
+    return _send(producer, home, claim.key, encode(claim))
 
 
 def _send(producer: TransactionalProducer, home: Position, key: str, value: bytes) -> SentRecord:

@@ -7,18 +7,15 @@ It is found by the query's consumer group, whatever the query is called and howe
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 
-from eos_sink.decision_log.codec import FORMAT
+from eos_sink.decision_log.codec import decode_as, encode
 from eos_sink.decision_log.driver_transaction import TRANSACTION_MS
 from eos_sink.errors import OutcomeUnknownError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
-from eos_sink.messages import Reason, stop
 from eos_sink.protocol.model import group_subject
-from eos_sink.protocol.source_errors import as_json
 from eos_sink.protocol.source_rules import StartNote
 from eos_sink.protocol.values import ProduceFailed, ProducerFenced
 
@@ -34,7 +31,7 @@ def read_note(kafka: Kafka, group: str, deadline: Deadline) -> StartNote | None:
     """
     subject, key = group_subject(group), _key(group)
     value = kafka.claim_records(subject, key, deadline).get(key)
-    return _decode(value, key) if value else None
+    return decode_as(StartNote, value, key) if value else None
 
 
 def write_note(
@@ -46,14 +43,7 @@ def write_note(
         OutcomeUnknownError: it may not be noted.
     """
     home = kafka.claim_home(group_subject(group))
-    document = {
-        "format": FORMAT,
-        "claims": group_subject(group),
-        "stream": note.stream,
-        "next": note.next,
-        "begins": as_json(note.begins),
-    }
-    value = json.dumps(document, separators=(",", ":")).encode()
+    value = encode(note, subject=group_subject(group))
     with closing(kafka.log_producer(f"{names.group}-start", TRANSACTION_MS)) as producer:
         try:
             producer.init(deadline)
@@ -70,19 +60,3 @@ def write_note(
 
 def _key(group: str) -> str:
     return f"start of {group_subject(group)}."
-
-
-def _decode(value: bytes, key: str) -> StartNote:
-    try:
-        document = json.loads(value)
-        if document["format"] != FORMAT:
-            raise ValueError(f"format {document['format']}")
-        begins = {
-            (str(topic), int(partition)): int(offset)
-            for topic, offsets in document["begins"].items()
-            for partition, offset in offsets.items()
-        }
-        number = document["next"]
-        return StartNote(str(document["stream"]), None if number is None else int(number), begins)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise stop(Reason.UNREADABLE_RECORD, where=key, error=error) from error

@@ -124,8 +124,8 @@ class StartNote:
             long as the query has no position: the next checkpoint begins there, too.
     """
 
-    stream: str = ""
-    next: int | None = 0
+    stream: str
+    next: int | None
     begins: Offsets = field(default_factory=dict)
 
     def is_before(self, stream: str, number: int) -> bool:

@@ -170,7 +170,7 @@ GUARDS = (
         "A record that cannot be parsed counts neither as a decision nor as no decision.",
         swap(
             "eos_sink/decision_log/codec.py",
-            "decode",
+            "decode_as",
             'document["format"] != FORMAT',
             "not document",
         ),

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from eos_sink.decision_log.claims import read_claims
-from eos_sink.decision_log.codec import encode, encode_claim, is_claim
+from eos_sink.decision_log.codec import encode, is_claim
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
@@ -110,9 +110,9 @@ def test_a_write_that_is_not_committed_claims_nothing() -> None:
     [
         b"junk",
         b"{}",
-        b'{"format": 99, "claims": "stream s"}',
-        encode_claim(Claim(OTHER, "stream s", Numbering.STREAM)),
-        encode_claim(Claim(NAMES, "stream t", Numbering.STREAM)),
+        b'{"format": 99, "subject": "stream s"}',
+        encode(Claim(OTHER, "stream s", Numbering.STREAM)),
+        encode(Claim(NAMES, "stream t", Numbering.STREAM)),
     ],
 )
 def test_a_claim_that_cannot_be_read_stops_and_is_not_passed_over(value: bytes) -> None:
@@ -131,6 +131,6 @@ def test_a_tombstone_is_no_claim() -> None:
 
 def test_a_claim_is_no_record_and_its_key_no_query_s_name() -> None:
     claim = Claim(NAMES, "group x-0123456789", Numbering.FOREACH)
-    assert is_claim(encode_claim(claim))
+    assert is_claim(encode(claim))
     assert not any(map(is_claim, (b"", b"junk", b"[]", encode(replace(NONE, seq=1)))))
     assert QueryNames.of_shown(claim.key) is None

@@ -165,7 +165,6 @@ def broken(**changes: object) -> bytes:
         {"decision__prepared__0__8": -1},
         {"decision__topics": []},
         {"retired": [["s"]]},
-        {"retired": [["s", -1]]},
         {"retired": [[1, 1]]},
         {"retired": 7},
         {"dropped": ["s"]},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eos_sink.decision_log.codec import encode, encode_claim
+from eos_sink.decision_log.codec import encode
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import LogLine
 from eos_sink.ops.history import History, histories, read_records
@@ -94,7 +94,7 @@ def test_a_claim_is_no_record_and_hides_none() -> None:
     lines = [
         line(0, one, names.log_key),
         line(1, two, names.log_key),
-        line(2, encode_claim(claim), claim.key),
+        line(2, encode(claim), claim.key),
         line(3, b"?", "other-" + QUERY),
     ]
     found = histories(*read_records(lines))
