@@ -189,8 +189,7 @@ class DecisionRegister:
         """Write the next record if the plan's is still the latest one.
 
         A write of unknown outcome is never sent again blindly: the register is opened, which ends
-        the write, and read. Its own record is returned if it is the latest one; if others' have
-        followed, the log does not tell.
+        the write, and read. Its own record is returned if it is the latest one.
 
         Args:
             rows: become visible together with the record, or not at all. So does the commit of the
@@ -207,7 +206,7 @@ class DecisionRegister:
             OperatorNeededError: the log has moved back.
             CommitFailedError: the plan's member is no longer known to the group; or another
                 identity has claimed the stream.
-            OutcomeUnknownError: no answer by the deadline, or others have written since.
+            OutcomeUnknownError: no answer by the deadline, or others have followed the record.
         """
         writer, tried = uuid.uuid4().hex, False
         self._unanswered = self._maybe_written = False
@@ -229,7 +228,7 @@ class DecisionRegister:
                 is_row_late = deadline.passed and _is_of_row(error, token)
                 if error is self._refusal or is_row_late or not _repeatable(error):
                     self._abandon()
-                    explained = self._explained(token, error)
+                    explained = self._explained(token, writer, error, deadline)
                     if explained is None:
                         raise
                     raise explained from error
@@ -352,11 +351,15 @@ class DecisionRegister:
                 remedy="",
             )
 
-    def _hides_outcome(self, token: PlanToken, error: BaseException) -> bool:
+    def _hides_outcome(
+        self, token: PlanToken, writer: str, error: BaseException, deadline: Deadline
+    ) -> bool:
         """True if an error leaves it open what became of an attempt without an answer."""
         if isinstance(error, SupersededError):
             # Each number has one record: if the plan's next one is another's, it is not this one.
-            return self._seen is None or self._seen.seq > token.seq + 1
+            with contextlib.suppress(Exception):
+                following = [e for e in self.records(deadline) if e.seq == token.seq + 1]
+                return not following or following[0].record.writer == writer
         return isinstance(error, Exception) and not isinstance(error, OperatorNeededError)
 
     @contextlib.contextmanager
@@ -383,17 +386,18 @@ class DecisionRegister:
             self._opened.producer.close()
         self._opened = None
 
-    def _explained(self, token: PlanToken, error: BaseException) -> BaseException | None:
+    def _explained(
+        self, token: PlanToken, writer: str, error: BaseException, deadline: Deadline
+    ) -> BaseException | None:
         """The error with a remedy for the user; None if the error has one itself, as one that names
         the partitions for which opening has waited until the deadline."""
         if names_partitions(error):
             return None
-        if self._maybe_written and self._hides_outcome(token, error):
+        if self._maybe_written and self._hides_outcome(token, writer, error, deadline):
             what = "others have written since."
             what = what if isinstance(error, SupersededError) else _text(error)
             return _unknown(
-                "The commit of the record had no answer, and the decision log does not tell "
-                f"whether it was written: {what}"
+                f"The commit of the record had no answer, and it may be written: {what}"
             )
         if isinstance(error, MemberRefused):
             from eos_sink.protocol.fenced_errors import refused_member

@@ -101,6 +101,14 @@ GUARDS = (
         outside="the model compares with the latest record only",
     ),
     guard(
+        "a record of another driver under the plan's next number decides nothing",
+        "A stale driver that goes on at its commit names the run that has replaced it.",
+        never(_REGISTER, "_hides_outcome", "isinstance(error, SupersededError)"),
+        f"{_IN_REGISTER}test_a_write_whose_answer_was_lost_is_not_in_doubt_if_another_one_has_its_number",
+        f"{_ZOMBIE}test_a_stale_driver_decides_nothing[4.3.0-FaultPoint.COMMITTER_WRITE_BEFORE]",
+        outside="the model compares with the latest record only",
+    ),
+    guard(
         "a refused write aborts its transaction",
         "A write that Kafka refuses does not block readers of the log.",
         swap(_REGISTER, "append", "self._abandon()", "self._let_go()"),

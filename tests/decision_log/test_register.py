@@ -408,6 +408,7 @@ def test_a_write_whose_answer_was_lost_is_not_in_doubt_if_another_one_has_its_nu
             one.kafka.process.hook = None
             other.register.open(other.deadline)
             other.write(member, 1, batch=2)
+            other.write(member, 2, batch=3)
             raise OutcomeUnknownError("No answer from the transaction coordinator.", remedy="")
 
     one.kafka.process.hook = lose

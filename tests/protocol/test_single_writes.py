@@ -203,7 +203,7 @@ def test_a_commit_without_an_answer_that_others_have_followed_is_found_by_its_nu
     assert world.judge.violations == []
 
 
-def test_a_write_that_was_replaced_before_its_commit_is_run_again(world: World, job: Job) -> None:
+def test_a_write_that_was_replaced_before_its_commit_is_superseded(world: World, job: Job) -> None:
     reports = job.write(job.planner.plan(), once("1"), [b"a"])
 
     def replaced() -> None:
@@ -211,7 +211,7 @@ def test_a_write_that_was_replaced_before_its_commit_is_run_again(world: World, 
         raise OutcomeUnknownError("No answer.", remedy="")
 
     At(job.commits.process, "log_producer.commit", Moment.BEFORE, replaced)
-    with pytest.raises(OutcomeUnknownError) as error:
+    with pytest.raises(SupersededError) as error:
         job.committer.commit(reports)
     assert error.value.action is Action.RUN_AGAIN
     job.committer.abort(reports, reports[0].token)
@@ -264,7 +264,7 @@ def test_a_stream_whose_commit_had_no_answer_does_not_say_that_nothing_is_visibl
         raise OutcomeUnknownError("No answer.", remedy="")
 
     At(first.commits.process, "log_producer.commit", Moment.AFTER, follow)
-    with pytest.raises(OutcomeUnknownError, match="does not tell whether it was written"):
+    with pytest.raises(OutcomeUnknownError, match="it may be written"):
         first.committer.commit(reports)
     assert world.visible() == [b"a", b"b", b"c"]
 
