@@ -57,7 +57,7 @@ class EosSinkError(Exception):
 
     action: Action
     stop: tuple[Any, dict[str, Any]] | None = None
-    """Its reason and facts, if it is one of `eos_sink.messages`."""
+    """Its row and its facts, if it is one of `eos_sink.messages`."""
     _action: ClassVar[Action] = Action.RUN_AGAIN
 
     def __init__(

@@ -8,10 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import Enum
 from typing import Any, NamedTuple
 
-from eos_sink.errors import Action, EosSinkError, OperatorNeededError, OutcomeUnknownError
+from eos_sink.errors import (
+    Action,
+    ClusterError,
+    CommitFailedError,
+    ConfigurationError,
+    EosSinkError,
+    OperatorNeededError,
+    OutcomeUnknownError,
+    ProduceFailedError,
+    SupersededError,
+    UnfinishedError,
+)
 from eos_sink.identity import DEFAULT_LOG, DEFAULT_PREFIX, Origin, QueryNames
 from eos_sink.shell import quote, sink_command
 
@@ -70,6 +80,31 @@ _MOVED = (
 _OF_MOVED = (
     "batch=batch.batch partitions rows stream=batch.stream query=former.query prefix=former.prefix"
 )
+_OF_RIVAL = "seq? planned? by?"
+_PLAN_TOO_OLD = (
+    "the driver's membership in group {names.group} has ended, {minutes:g} min after its process "
+    "ended or stood still: {refused} Nothing of the batch is visible."
+)
+_PLAN_SOONER = (
+    "Start the query again: Spark replays the batch. If that fails the same way, the batch is "
+    "planned more than {minutes:g} min before its last row is written: make batches smaller, or "
+    "raise group.max.session.timeout.ms on the brokers (at most an hour of it is used)."
+)
+_NOT_TAKEN = "Kafka did not take all records of {transactional_id} ({failed.kind.value}): {failed}"
+_FIX_ROW = (
+    "Fix what is named (for a record that is too large: max.message.bytes of the topic, whose "
+    "own compression.type counts, and kafka.max.request.size; for a batch of small ones: "
+    "kafka.batch.size), or name a topic for such rows with option eos.dead.letter.topic. Then "
+    "start the query again: Spark replays the batch."
+)
+_OF_RETIRED = "batch=batch.batch stream=batch.stream follower=now.stream"
+_OF_UNFINISHED = "batch=decision.batch.batch stream=decision.batch.stream transactions"
+_OF_COPIES = "topic partitions min.insync.replicas=needed"
+_CREATE_DESTINATION = (
+    "Create what is missing (kafka-topics --create or --alter) or correct the option. Nothing was "
+    "written."
+)
+_READS_BACK = "Start the query again: it reads back what was decided and finishes it."
 
 
 class Text(NamedTuple):
@@ -79,7 +114,7 @@ class Text(NamedTuple):
         error: the class.
         message: what has happened and what it means for the data, with facts in braces.
         remedy: one action.
-        data: the facts for programs; `name=fact` under another name.
+        data: the facts for programs; `name=fact` under another name, `name?` if there is one.
         action: the remedy for programs, where it is not the one of the class.
     """
 
@@ -90,8 +125,8 @@ class Text(NamedTuple):
     action: Action | None = None
 
 
-class Reason(Enum):
-    """Why a query stops."""
+class Reason:
+    """Why a query stops. No enum: each process of Spark's would take a while to make it."""
 
     IN_DOUBT = Text(
         OperatorNeededError,
@@ -235,24 +270,354 @@ class Reason(Enum):
         "Start the query as it was then: {was}.",
         "group query=former.query prefix=former.prefix",
     )
+    RIVAL_UNKNOWN = Text(
+        SupersededError,
+        "{opening} Another run of the query has taken over; it has not said which one.",
+        "If two applications run this query, stop one; if this is the old one, let it end. If no "
+        "other one runs, start this query again.",
+        _OF_RIVAL,
+    )
+    RIVAL_PROCESS = Text(
+        SupersededError,
+        "{opening} Another process of the same run has taken over, or a newer run that has not "
+        "written to the log yet.",
+        "Start the query again, unless a newer run of it goes on: then keep the newer run.",
+        _OF_RIVAL,
+        Action.RUN_AGAIN,
+    )
+    RIVAL_OPERATOR = Text(
+        SupersededError,
+        "{opening} An operator has used {theirs.tool}: {theirs}.{this_run}",
+        "Start the query again.",
+        _OF_RIVAL,
+        Action.RUN_AGAIN,
+    )
+    RIVAL_QUERY = Text(
+        SupersededError,
+        "{opening} Two queries share one identity: {theirs} has taken over.{this_run}",
+        "Give each of the two an eos.id of its own. If one was meant to replace the other (a "
+        "checkpoint that was moved), stop the older one.",
+        _OF_RIVAL,
+        Action.FIX,
+    )
+    RIVAL_RESTART = Text(
+        SupersededError,
+        "{opening} The same query was started again: {theirs} has taken over.{this_run}",
+        "Let the newer run go on; if it has ended, start this query again. If it was not started "
+        "on purpose, stop one of the two.",
+        _OF_RIVAL,
+    )
+    RIVAL_WRITE = Text(
+        SupersededError,
+        "{opening} Another batch write under the same identity goes on{rival}.{this_run}",
+        "Run this write, or the query that makes it, again when the other one is done. Writes that "
+        "run at the same time need an identity each: give each an eos.id, or a txnAppId, of its "
+        "own; but finish a batch or a version that has been tried under its old identity first, "
+        "since under a new one it is written again.",
+        _OF_RIVAL,
+        Action.RUN_AGAIN,
+    )
+    PLAN_TOO_OLD = Text(CommitFailedError, _PLAN_TOO_OLD, _PLAN_SOONER, "session_ms")
+    PLAN_TOO_OLD_TO_WRITE = Text(ProduceFailedError, _PLAN_TOO_OLD, _PLAN_SOONER, "session_ms kind")
+    ROW_REJECTED = Text(
+        ProduceFailedError,
+        f"{_NOT_TAKEN} Nothing of the batch is visible.",
+        _FIX_ROW,
+        "kind=failed.kind.value",
+        # Without a change such a record fails each time.
+        Action.FIX,
+    )
+    ROW_GROWS = Text(
+        ProduceFailedError,
+        f"{_NOT_TAKEN} The brokers compress what they get for topic {{failed.topic}} again "
+        "(compression.type={rules.compression}), which makes larger what cannot be compressed; "
+        "then a batch may have {rules.max_bytes} bytes (max.message.bytes). Nothing of the batch "
+        "is visible.",
+        _FIX_ROW,
+        "kind=failed.kind.value topic=failed.topic compression.type=rules.compression",
+        Action.FIX,
+    )
+    ROWS_NOT_DELIVERED = Text(
+        ProduceFailedError,
+        f"{_NOT_TAKEN} Nothing of the batch is visible.",
+        "Check the topic's brokers and its in-sync replicas (min.insync.replicas), then start the "
+        "query again: Spark replays the batch.",
+        "kind=failed.kind.value",
+    )
+    TRANSACTION_FAILED = Text(
+        ProduceFailedError,
+        f"{_NOT_TAKEN} Nothing of the batch is visible.",
+        "Start the query again: Spark replays the batch, under a new producer epoch.",
+        "kind=failed.kind.value",
+    )
+    ID_TAKEN = Text(
+        ProduceFailedError,
+        "another attempt has taken the transactional id {transactional_id}, or its transaction "
+        "timed out: {error} Nothing of the batch is visible.",
+        "If batches take longer than eos.transaction.timeout.ms, make them smaller or raise it. "
+        "Then start the query again: Spark replays the batch.",
+        "kind",
+    )
+    OTHER_VERSION = Text(
+        ConfigurationError,
+        "the driver and a task run different versions of the sink: {driver} and {task}. Nothing of "
+        "the batch is visible.",
+        "Install eos-sink {wanted} for the driver and on every executor, then start the query "
+        "again.",
+        "driver task",
+    )
+    OTHER_ROUTE = Text(
+        ConfigurationError,
+        "{decision.batch} is decided, and was written with {decision.route}. Now its rows would go "
+        "elsewhere, with {now}: the batch would be split, or its rows could not be compared. "
+        "Nothing of this replay is written.",
+        "Start the query once with {decision.route}, until it has finished this batch. Change it "
+        "then.",
+        "batch=decision.batch.batch",
+    )
+    FORGOTTEN_NUMBER = Text(
+        ConfigurationError,
+        "whether {batch} was written is not known any more: of the numbers below "
+        "{written.forgotten_below} the decision log keeps the last {most} ranges only. Nothing of "
+        "this write was written.",
+        "If its rows are not in the topic, write them under a number that was never used: a higher "
+        "txnVersion, or no eos.write.id.",
+        "batch=batch.batch forgotten_below=written.forgotten_below",
+    )
+    SECOND_FRAME = Text(
+        ConfigurationError,
+        "{batch} is written a second time under this identity in one run: another frame to the "
+        "same topic, or the same write tried again. The sink could not tell a replay of the one "
+        "from the other. The first write is decided, nothing of this one is.",
+        "Leave the first write as it is, give each further one an eos.id of its own "
+        "(.option('eos.id', '<query and frame>')), and start the query again. If it is the same "
+        "write tried again, let the error end the query instead.",
+        "batch=batch.batch",
+    )
+    GONE_ON_ELSEWHERE = Text(
+        ConfigurationError,
+        "Spark runs {batch}, but its query has gone on under another identity: with another "
+        "eos.id, checkpoint location or eos.transactional.id.prefix, or with another way of "
+        "writing. If both wrote, rows would be there twice.",
+        "Start the query as it was started last. Nothing of the batch was written.",
+        _OF_RETIRED,
+    )
+    FOLLOWED = Text(
+        ConfigurationError,
+        "Spark runs {batch}, but {successor} has followed it under this identity: a new "
+        "checkpoint, or another query with the same eos.id. If both wrote, rows would be there "
+        "twice.",
+        "Continue with the checkpoint of {successor}; or, if this is another query, give it an "
+        "eos.id of its own (.option('eos.id', '<query>')). Nothing of the batch was written.",
+        _OF_RETIRED,
+    )
+    SHARED_IDENTITY = Text(
+        ConfigurationError,
+        "a streaming query and single writes have the same eos.id: {decided} was written under it, "
+        "and now it is {batch}. The sink could not tell what is repeated.",
+        "Give this write an eos.id of its own (.option('eos.id', '<name>')). Nothing of it was "
+        "written.",
+        "batch=batch.batch stream=batch.stream",
+    )
+    TOO_MANY_STREAMS = Text(
+        ConfigurationError,
+        "{batch} is of a new stream, and {streams} streams have been followed under this identity "
+        "already. The decision log keeps the last batch of each, so that none is written twice. "
+        "Nothing of this batch is visible.",
+        "Give each job an eos.id of its own (.option('eos.id', '<job>')).",
+        "streams",
+    )
+    TOPICS_GONE = Text(
+        CommitFailedError,
+        "topics {topics} were deleted, or deleted and created again, since the batch was planned, "
+        "and rows of it with them. Nothing of the batch is visible.",
+        "Start the query again: Spark replays the batch, and its rows are written to the topics "
+        "that have these names then.",
+        "topics",
+    )
+    CLAIMED_TWICE = Text(
+        CommitFailedError,
+        "another run has written the {subject} at the same time, under another identity: "
+        "{other.names.group}. Nothing of this batch is visible.",
+        "Make sure that only one of them runs, then start it again.",
+        "query=other.names.query prefix=other.names.prefix",
+    )
+    NOT_OPEN = Text(
+        CommitFailedError,
+        "the prepared transaction {wanted.transactional_id} (producer id {wanted.producer_id}, "
+        "epoch {wanted.epoch}) is no longer open: its coordinator says {state.status.value}, "
+        "producer id {state.transaction.producer_id}, epoch {state.transaction.epoch}. It timed "
+        "out or another attempt of the task took its id. Nothing of the batch is visible.",
+        "Start the query again: Spark replays the batch. If batches take longer than the "
+        "transaction timeout, make them smaller or raise eos.transaction.timeout.ms.",
+    )
+    TOO_LATE = Text(
+        CommitFailedError,
+        "the batch took {took_s:.0f} s, too close to the transaction timeout of {timeout_s:.0f} s "
+        "to decide it safely. Nothing of it is visible.",
+        "Make batches smaller (maxOffsetsPerTrigger, maxFilesPerTrigger) or raise "
+        "eos.transaction.timeout.ms, then start the query again.",
+        "left_ms",
+    )
+    LOST_SINCE = Text(
+        UnfinishedError,
+        "{decision.batch} is decided, but its partitions {partitions} were aborted since, by their "
+        "timeout or a late attempt of their tasks.",
+        "Start the query again: Spark replays the batch and these are written again.",
+        "batch=decision.batch.batch partitions",
+    )
+    LOST_ELSEWHERE = Text(
+        UnfinishedError,
+        "{decision.batch} is decided. Its partitions {partitions} are lost, the others are "
+        "visible, and the replay has its rows in other partitions.",
+        "Start the query again: it reads back which rows are visible, and writes the others.",
+        "batch=decision.batch.batch stream=decision.batch.stream partitions "
+        "decided_partitions=decision.partitions replay_partitions",
+    )
+    HIDDEN = Text(
+        UnfinishedError,
+        "{decision.batch} is decided, and how {number} of its {prepared} transactions have ended "
+        "could not be seen within {seconds:.0f} s: readers wait {waits}.",
+        "Start the query again when that has ended: what was aborted is written again.",
+        f"{_OF_UNFINISHED} waits_for",
+    )
+    UNFINISHED = Text(
+        UnfinishedError,
+        "{decision.batch} is decided, but {number} of its {prepared} transactions could not be "
+        "finished within {seconds:.0f} s: {transactions_some}. Their rows become visible when they "
+        "are.",
+        "Check the brokers and the topic __transaction_state, then start the query again: the "
+        "batch is finished before anything else.",
+        _OF_UNFINISHED,
+    )
+    STILL_OPEN = Text(
+        OutcomeUnknownError,
+        "{number} transactions of batches that were given up are still open, and block readers "
+        "until they time out: {transactions_some}.",
+        "Check the brokers and the topic __transaction_state, then start the query again: its "
+        "start aborts them.",
+    )
+    PENDING_OFFSETS = Text(
+        OutcomeUnknownError,
+        "group {names.group} has pending offsets: a transaction of the query is still open and "
+        "could not be ended.",
+        "Check the brokers and the topic __transaction_state, then start the query again.",
+    )
+    UNREADABLE_TOPIC = Text(
+        ClusterError,
+        "topic {topic}, in which a part of a decided batch is visible, could not be read back "
+        "within {seconds:.0f} s: {unread}. Nothing was written.",
+        "Start the query again when the topic can be read, with a larger eos.step.timeout.ms if it "
+        "is long.",
+        "topic",
+    )
+    KEYED_DEAD_LETTERS = Text(
+        ClusterError,
+        "topic {topic!r}, which option eos.dead.letter.topic names, is compacted: it refuses rows "
+        "without a key, and deletes rows.",
+        "Set its cleanup.policy to delete, or name another topic. Nothing was written.",
+        "topic",
+    )
+    NO_DESTINATION = Text(
+        ClusterError,
+        "{kafka_error}: topic {topic!r}, which option eos.destinations declares, does not exist.",
+        _CREATE_DESTINATION,
+        "kafka_error topic",
+    )
+    NO_PARTITION = Text(
+        ClusterError,
+        "{kafka_error}: topic {topic!r} has {number} partitions, and option eos.destinations "
+        "declares {first} to {last}.",
+        _CREATE_DESTINATION,
+        "kafka_error topic",
+    )
+    TOO_FEW_COPIES = Text(
+        ClusterError,
+        "topic {topic!r} has {copies} copies, fewer than its min.insync.replicas={needed}: it "
+        "takes no row with acks=all.",
+        "Lower min.insync.replicas or add replicas (kafka-reassign-partitions). Nothing was "
+        "written.",
+        _OF_COPIES,
+    )
+    TOO_FEW_IN_SYNC = Text(
+        ClusterError,
+        "topic {topic!r} has only {copies} copies in sync in partition {partitions_some}, and "
+        "min.insync.replicas={needed}: it takes no row with acks=all.",
+        "Bring the missing brokers back, then start the query again. Nothing was written.",
+        _OF_COPIES,
+    )
+    IS_A_LOG = Text(
+        ConfigurationError,
+        "topic {topic!r} is the decision log of queries that have their own eos.log.topic: a row "
+        "in it would stop them.",
+        "Write to another topic. Nothing of the batch is visible.",
+        "topic",
+    )
+    NO_MARKERS = Text(
+        OutcomeUnknownError,
+        "{became} But it still has to write that to {partitions_some}, and takes no other "
+        "transaction of {names.driver} until then: no batch can be decided or given up.",
+        "Check the brokers and the topic __transaction_state. Then start the query again: it "
+        "finishes what was decided and aborts the rest.",
+        "partitions status",
+    )
+    NO_LEADER = Text(
+        OutcomeUnknownError,
+        "{became} But it still has to write that to {partitions_some}, which has no leader, and "
+        "takes no other transaction of {names.driver} until then: no batch can be decided or given "
+        "up.",
+        "Start a broker that has a copy of it (kafka-topics.sh --describe "
+        "--unavailable-partitions). Then start the query again: it finishes what was decided and "
+        "aborts the rest.",
+        "partitions status",
+    )
+    LOG_NOT_SEEN = Text(
+        OutcomeUnknownError,
+        "partition {home.partition} of the decision log {home.topic} has no leader that answers, "
+        "or the query's last record is still being committed there.",
+        "Start the partition's brokers, then start the query again.",
+    )
+    LOG_SILENT = Text(
+        OutcomeUnknownError,
+        "the decision log did not answer within {seconds:.0f} s: {error}",
+        _READS_BACK,
+    )
+    NO_ANSWER = Text(
+        OutcomeUnknownError,
+        "the commit of the record had no answer, and it may be written: {what}",
+        _READS_BACK,
+    )
+    LOG_LONGER = Text(
+        OutcomeUnknownError,
+        "the decision log has records behind the end that it reported, {reached}.",
+        _READS_BACK,
+    )
+    LOG_REFUSES = Text(
+        ClusterError,
+        "the decision log refuses the record: {error}",
+        "Raise max.message.bytes of the decision log's topic, or use fewer partitions a batch.",
+    )
+    NOT_NOTED = Text(
+        OutcomeUnknownError,
+        "the start of the query could not be noted in the decision log: {error}. Nothing was "
+        "written.",
+        "Start the query again.",
+    )
 
 
-def stop(reason: Reason, /, **facts: Any) -> EosSinkError:
+def stop(text: Text, /, **facts: Any) -> EosSinkError:
     """The error of a rule, which names no query: the edge adds `names` and `log`."""
-    text, known = reason.value, _Facts(facts)
+    known = _Facts(facts)
     message = text.message.format_map(known)
     names = facts.get("names")
     start = f"Query {names.query}: " if names else ""
     error = text.error(
         f"{start}{message}" if start else f"{message[0].upper()}{message[1:]}",
         remedy=text.remedy.format_map(known),
-        data={
-            name: known.find(path or name)
-            for name, _, path in (each.partition("=") for each in text.data.split())
-        },
+        data=dict(known.data(text.data)),
         action=text.action,
     )
-    error.stop = reason, facts
+    error.stop = text, facts
     return error
 
 
@@ -263,8 +628,8 @@ def named(names: QueryNames, log: str) -> Iterator[None]:
         yield
     except EosSinkError as error:
         if error.stop is not None:
-            reason, facts = error.stop
-            whole = stop(reason, **{"names": names, "log": log, **facts})
+            text, facts = error.stop
+            whole = stop(text, **{"names": names, "log": log, **facts})
             vars(error).update(vars(whole))
             error.args = whole.args
         raise
@@ -281,17 +646,16 @@ def run_again(batch: Any) -> str:
     return f"Run the write again {how} and the same rows: none is lost or written twice."
 
 
-def command(what: str, names: QueryNames | None, log: str, *options: str) -> str:
+def command(what: str, names: QueryNames, log: str, *options: str) -> str:
     """A command of eos-sink about a query.
 
     Args:
         options: quoted.
     """
-    query = "QUERY" if names is None else names.query
-    words = [sink_command(what, query, "--bootstrap-server", "HOST:PORT")]
+    words = [sink_command(what, names.query, "--bootstrap-server", "HOST:PORT")]
     if log != DEFAULT_LOG:
         words.append(f"--log-topic {quote(log)}")
-    if names is not None and names.prefix != DEFAULT_PREFIX:
+    if names.prefix != DEFAULT_PREFIX:
         words.append(f"--prefix {quote(names.prefix)}")
     return " ".join([*words, *options])
 
@@ -302,13 +666,20 @@ class _Facts(dict[str, Any]):
     def __missing__(self, name: str) -> Any:
         if name.endswith("_some"):
             every = list(self[name.removesuffix("_some")])
-            return ", ".join(every[:_SOME]) + (" ..." if len(every) > _SOME else "")
+            return ", ".join(map(str, every[:_SOME])) + (" ..." if len(every) > _SOME else "")
         return _DERIVED[name](self)
+
+    def data(self, spec: str) -> Iterator[tuple[str, Any]]:
+        for each in spec.split():
+            name, _, path = each.partition("=")
+            value = self.find(path or name.rstrip("?"))
+            if value is not None or not name.endswith("?"):
+                yield name.rstrip("?"), value
 
     def find(self, path: str) -> Any:
         """A fact, or an attribute of one; None: it has none."""
         name, *attributes = path.split(".")
-        value = self[name]
+        value = self.get(name) if name not in _DERIVED else self[name]
         for attribute in attributes:
             value = getattr(value, attribute, None)
         return value
@@ -317,6 +688,16 @@ class _Facts(dict[str, Any]):
 def _lost_partitions(facts: _Facts) -> list[int]:
     decision = facts["decision"]
     return sorted(facts.get("lost", decision.digests if decision else ()))
+
+
+def _opening(facts: _Facts) -> str:
+    if "planned" in facts:
+        return (
+            "the decision log is at seq {seq} while this batch was planned from seq {planned}, so "
+            "none of this run's rows of the batch is visible.".format_map(facts)
+        )
+    group = facts["names"].group
+    return f"a newer driver has joined group {group}, so this run may write nothing any more."
 
 
 def _former_start(facts: _Facts) -> str:
@@ -330,10 +711,16 @@ def _former_start(facts: _Facts) -> str:
 
 _DERIVED: dict[str, Callable[[_Facts], Any]] = {
     "decision": lambda _: None,
-    "names": lambda _: None,
+    # Until the edge has added the query's.
+    "names": lambda _: QueryNames(DEFAULT_PREFIX, "QUERY"),
     "log": lambda _: DEFAULT_LOG,
     "partitions": _lost_partitions,
     "rows": lambda facts: facts.find("decision.total.rows"),
+    "number": lambda facts: len(facts["transactions"]),
+    "prepared": lambda facts: len(facts["decision"].prepared),
+    "opening": _opening,
+    "this_run": lambda facts: f" This one is {facts['mine']}." if facts["mine"] else "",
+    "rival": lambda facts: f": {facts['theirs']}" if facts["theirs"] else "",
     "missing": lambda facts: facts["decision"].count_rows(facts["lost"]),
     "resolve": lambda facts: command("resolve", facts["names"], facts["log"]),
     "run_again": lambda facts: run_again(facts["decision"].batch),

@@ -12,10 +12,11 @@ import pytest
 import eos_sink
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
-from eos_sink.messages import Reason, command, named, stop
+from eos_sink.messages import Reason, Text, command, named, stop
 from eos_sink.protocol.model import BatchId, Decision, Numbering, Prepared, RowDigest
 from eos_sink.protocol.values import Position
 
+REASONS = {name for name, row in vars(Reason).items() if isinstance(row, Text)}
 NAMES = QueryNames(DEFAULT_PREFIX, "q-0123456789")
 ENTRIES = tuple(
     Prepared(p, 100 + p, 4, RowDigest(p - 20, 1, 1), Position("topic", 7, 99)) for p in (31, 32)
@@ -23,20 +24,21 @@ ENTRIES = tuple(
 DECISION = Decision(BatchId("stream", 41), 1, 3, RowDigest(24, 2, 2), ENTRIES)
 
 
+def reasons(node: ast.AST) -> set[str]:
+    names = {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+    return names & REASONS
+
+
 def stops() -> list[tuple[str, list[str]]]:
-    """The reasons that code names, each with the facts of the call that it is in."""
+    """The reasons that calls name, each with the facts of its call, if they are all written."""
     found = []
     for path in Path(eos_sink.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "stop":
-                reasons = {
-                    each.attr
-                    for each in ast.walk(node.args[0])
-                    if isinstance(each, ast.Attribute) and each.attr in Reason.__members__
-                }
-                facts = sorted(each.arg for each in node.keywords if each.arg)
-                found += [(reason, facts) for reason in sorted(reasons)]
-    return sorted(found, key=str)
+                facts = [each.arg for each in node.keywords if each.arg]
+                if len(facts) == len(node.keywords):
+                    found += [(each, facts) for each in reasons(node.args[0])]
+    return sorted(found)
 
 
 class Anything:
@@ -53,17 +55,22 @@ class Anything:
     def __iter__(self) -> Iterator[Anything]:
         return iter(())
 
+    def __len__(self) -> int:
+        return 0
+
     def __format__(self, _: str) -> str:
         return "anything"
 
 
 def test_each_reason_is_used() -> None:
-    assert {reason for reason, _ in stops()} == {*Reason.__members__}
+    code = Path(eos_sink.__file__).parent.rglob("*.py")
+    used = set().union(*(reasons(ast.parse(path.read_text())) for path in code))
+    assert used == REASONS
 
 
 @pytest.mark.parametrize(("reason", "facts"), stops())
 def test_each_stop_has_the_facts_of_its_text(reason: str, facts: list[str]) -> None:
-    error = stop(Reason[reason], **{each: Anything() for each in facts})
+    error = stop(vars(Reason)[reason], **{each: Anything() for each in facts})
     assert "{" not in str(error)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from eos_sink.decision_log.codec import decode_as
-from eos_sink.errors import CommitFailedError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
@@ -51,9 +50,4 @@ def check_claims(
     for other in read_claims(kafka, claim.subject, deadline, end):
         are_frames = other.numbering is claim.numbering is Numbering.FOREACH
         if other.names not in (claim.names, *known) and not are_frames:
-            raise CommitFailedError(
-                f"Another run has written the {claim.subject} at the same time, under another "
-                f"identity: {other.names.group}. Nothing of this batch is visible.",
-                remedy="Make sure that only one of them runs, then start it again.",
-                data={"query": other.names.query, "prefix": other.names.prefix},
-            )
+            raise stop(Reason.CLAIMED_TWICE, subject=claim.subject, other=other)

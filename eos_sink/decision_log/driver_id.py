@@ -10,10 +10,11 @@ import contextlib
 from collections.abc import Iterator
 from typing import TypeGuard
 
-from eos_sink.errors import ClusterError, OutcomeUnknownError
+from eos_sink.errors import ClusterError, EosSinkError, OutcomeUnknownError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
+from eos_sink.messages import Reason, stop
 from eos_sink.protocol.values import TransactionState, TransactionStatus
 
 # For the text of an error, after the step's own deadline.
@@ -62,26 +63,18 @@ def names_partitions(error: BaseException) -> TypeGuard[OutcomeUnknownError]:
     return isinstance(error, OutcomeUnknownError) and "partitions" in error.data
 
 
-def _explain(kafka: Kafka, names: QueryNames) -> OutcomeUnknownError | None:
+def _explain(kafka: Kafka, names: QueryNames) -> EosSinkError | None:
     control, soon = kafka.control(), Deadline(_EXPLAIN_S)
     state = describe_driver(kafka, names, soon)
     if not state.is_ending or not state.partitions:
         return None
     without = control.find_leaderless(state.partitions, soon)
     waits = [f"{topic}[{number}]" for topic, number in without or sorted(state.partitions)]
-    what = (
-        f"Start a broker that has a copy of {', '.join(waits)} (kafka-topics.sh --describe "
-        "--unavailable-partitions)."
-        if without
-        else "Check the brokers and the topic __transaction_state."
-    )
-    return OutcomeUnknownError(
-        f"Query {names.query}: {_became(state)} But it still has to write that to "
-        f"{', '.join(waits)}{', which has no leader' if without else ''}, and takes no other "
-        f"transaction of {names.driver} until then: no batch can be decided or given up.",
-        remedy=f"{what} Then start the query again: it finishes what was decided and aborts the "
-        "rest.",
-        data={"partitions": waits, "status": state.status.value},
+    return stop(
+        Reason.NO_LEADER if without else Reason.NO_MARKERS,
+        became=_became(state),
+        partitions=waits,
+        status=state.status.value,
     )
 
 

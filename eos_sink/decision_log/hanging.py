@@ -10,10 +10,11 @@ import logging
 from collections.abc import Iterable
 from dataclasses import replace
 
-from eos_sink.errors import FailureKind, OutcomeUnknownError
+from eos_sink.errors import FailureKind
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
+from eos_sink.messages import Reason, stop
 from eos_sink.protocol.model import Decision
 from eos_sink.protocol.values import (
     COMMITTED,
@@ -84,11 +85,7 @@ def end_in_log(kafka: Kafka, names: QueryNames, home: Position, deadline: Deadli
         lambda look: (home.topic, home.partition) not in look.unknown,
     )
     if (home.topic, home.partition) in look.unknown:
-        raise OutcomeUnknownError(
-            f"Partition {home.partition} of the decision log {home.topic} has no leader that "
-            "answers, or the query's last record is still being committed there.",
-            remedy="Start the partition's brokers, then start the query again.",
-        )
+        raise stop(Reason.LOG_NOT_SEEN, home=home)
     for each in look.hanging:
         ended = each.state.transaction
         if ended == each.transaction and each.state.status in COMMITTED:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from eos_sink.decision_log.codec import is_record
-from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
+from eos_sink.messages import Reason, stop
 
 
 def find_logs(kafka: Kafka, topics: Collection[str], deadline: Deadline) -> frozenset[str]:
@@ -29,9 +29,4 @@ def find_logs(kafka: Kafka, topics: Collection[str], deadline: Deadline) -> froz
 def check_no_logs(kafka: Kafka, topics: Collection[str], deadline: Deadline) -> None:
     """Raises ConfigurationError if `find_logs` finds one of the topics."""
     for topic in sorted(find_logs(kafka, topics, deadline)):
-        raise ConfigurationError(
-            f"Topic {topic!r} is the decision log of queries that have their own eos.log.topic: a "
-            "row in it would stop them.",
-            remedy="Write to another topic. Nothing of the batch is visible.",
-            data={"topic": topic},
-        )
+        raise stop(Reason.IS_A_LOG, topic=topic)

@@ -29,7 +29,6 @@ from eos_sink.decision_log.driver_transaction import (
 from eos_sink.decision_log.hanging import check_ended, end_in_log
 from eos_sink.decision_log.opening import Opened, Opening, open_log
 from eos_sink.errors import (
-    ClusterError,
     EosSinkError,
     FailureKind,
     OperatorNeededError,
@@ -86,7 +85,7 @@ def check_current(token: PlanToken, entry: Entry) -> None:
     """
     check_forward(token, entry)
     if entry.seq != token.seq:
-        from eos_sink.protocol.fenced_errors import superseded
+        from eos_sink.protocol.refused import superseded
 
         raise superseded(token, entry)
 
@@ -235,10 +234,8 @@ class DecisionRegister:
                 self._let_go()
                 tried = True
                 if deadline.passed:
-                    raise _unknown(
-                        f"The decision log did not answer within {deadline.seconds:.0f} s: "
-                        f"{_text(error)}"
-                    ) from error
+                    seconds = deadline.seconds
+                    raise stop(Reason.LOG_SILENT, seconds=seconds, error=_text(error)) from error
 
     def close(self) -> None:
         """Close all clients; an open transaction stays open."""
@@ -346,10 +343,7 @@ class DecisionRegister:
             # Opening again aborts this write and reads at least up to it: an aborted marker behind
             # that end would look like another record of the query.
             self._maybe_written = self._unanswered
-            raise OutcomeUnknownError(
-                f"The decision log has records behind the end that it reported, {reached}.",
-                remedy="",
-            )
+            raise stop(Reason.LOG_LONGER, reached=reached)
 
     def _hides_outcome(
         self, token: PlanToken, writer: str, error: BaseException, deadline: Deadline
@@ -391,32 +385,24 @@ class DecisionRegister:
     ) -> BaseException | None:
         """The error with a remedy for the user; None if the error has one itself, as one that names
         the partitions for which opening has waited until the deadline."""
+        from eos_sink.protocol.refused import refused_member, rows_not_taken
+
         if names_partitions(error):
             return None
         if self._maybe_written and self._hides_outcome(token, writer, error, deadline):
             what = "others have written since."
             what = what if isinstance(error, SupersededError) else _text(error)
-            return _unknown(
-                f"The commit of the record had no answer, and it may be written: {what}"
-            )
+            return stop(Reason.NO_ANSWER, what=what)
         if isinstance(error, MemberRefused):
-            from eos_sink.protocol.fenced_errors import refused_member
-
             latest = self.try_read()
             if latest and latest.seq <= token.seq and latest.record.run != token.run:
                 # The run that the plan has followed, not the one that has joined since.
                 latest = None
-            return refused_member(token.names, error, token.run, latest, token.session_ms)
+            return refused_member(error, token.run, latest, token.session_ms)
         if isinstance(error, ProduceFailed):
             if _is_of_row(error, token):
-                from eos_sink.protocol.produce_errors import rows_not_taken
-
                 return rows_not_taken(self._names.driver, error)
-            return ClusterError(
-                f"The decision log refuses the record: {error}",
-                remedy="Raise max.message.bytes of the decision log's topic, or use fewer "
-                "partitions a batch.",
-            )
+            return stop(Reason.LOG_REFUSES, error=error)
         return None
 
 
@@ -438,13 +424,6 @@ def _went_back(known: int, position: Position, entry: Entry) -> EosSinkError:
 
 def _text(error: BaseException) -> str:
     return str(getattr(error, "message", error))
-
-
-def _unknown(message: str) -> OutcomeUnknownError:
-    return OutcomeUnknownError(
-        message,
-        remedy="Start the query again: it reads back what was decided and finishes it.",
-    )
 
 
 def _repeatable(error: BaseException) -> bool:

@@ -11,10 +11,10 @@ from contextlib import closing
 
 from eos_sink.decision_log.codec import decode_as, encode
 from eos_sink.decision_log.driver_transaction import TRANSACTION_MS
-from eos_sink.errors import OutcomeUnknownError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
+from eos_sink.messages import Reason, stop
 from eos_sink.protocol.model import group_subject
 from eos_sink.protocol.source_rules import StartNote
 from eos_sink.protocol.values import ProduceFailed, ProducerFenced
@@ -51,11 +51,7 @@ def write_note(
             producer.produce(home.topic, value, key=_key(group).encode(), partition=home.partition)
             producer.commit(deadline)
         except (ProducerFenced, ProduceFailed) as error:
-            raise OutcomeUnknownError(
-                f"The start of query {names.query} could not be noted in the decision log: "
-                f"{error}. Nothing was written.",
-                remedy="Start the query again.",
-            ) from error
+            raise stop(Reason.NOT_NOTED, error=error) from error
 
 
 def _key(group: str) -> str:

@@ -15,10 +15,10 @@ from eos_sink.decision_log.driver_id import describe_driver
 from eos_sink.decision_log.hanging import end_in_log
 from eos_sink.decision_log.register import check_forward
 from eos_sink.driver.settle import settle
-from eos_sink.errors import OutcomeUnknownError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
+from eos_sink.messages import Reason, stop
 from eos_sink.protocol.model import Change, Decision, Entry, PlanToken
 from eos_sink.protocol.rules import undecided
 from eos_sink.protocol.values import Transaction
@@ -86,9 +86,4 @@ def abort_all(kafka: Kafka, transactions: Iterable[Transaction], deadline: Deadl
     answered = kafka.control().end(wanted, commit=False, deadline=deadline)
     open_ = sorted(t.transactional_id for t in wanted - answered.keys())
     if open_:
-        raise OutcomeUnknownError(
-            f"{len(open_)} transactions of batches that were given up are still open, and block "
-            f"readers until they time out: {', '.join(open_[:5])}.",
-            remedy="Check the brokers and the topic __transaction_state, then start the query "
-            "again: its start aborts them.",
-        )
+        raise stop(Reason.STILL_OPEN, transactions=open_)

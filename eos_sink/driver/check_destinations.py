@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eos_sink.errors import ClusterError
 from eos_sink.kafka.interfaces import TopicDescription, Unseen
 from eos_sink.kafka_config.acls import Permissions, permission_error
 from eos_sink.kafka_config.destinations import Destinations
+from eos_sink.messages import Reason, stop
 
 _UNKNOWN = "UnknownTopicOrPartition"
-_SOME = 5
 
 
 def check_destinations(
@@ -32,8 +31,7 @@ def check_destinations(
     for topic in declared.topics:
         view = topics.get(topic)
         if view is None:
-            what = f"Topic {topic!r}, which option eos.destinations declares, does not exist."
-            raise _missing(topic, what)
+            raise stop(Reason.NO_DESTINATION, topic=topic, kafka_error=_UNKNOWN)
         if isinstance(view, Unseen):
             what = f"Topic {topic!r}, which option eos.destinations declares, cannot be seen"
             if view.missing:
@@ -60,39 +58,23 @@ def _declared_partitions(declared: Destinations, topic: str, view: TopicDescript
     there = sorted(view.partitions)
     beyond = [part for part in ranges if part.stop > len(there)]
     if beyond:
-        raise _missing(
-            topic,
-            f"Topic {topic!r} has {len(there)} partitions, and option eos.destinations declares "
-            f"{beyond[0].start} to {beyond[0].stop - 1}.",
+        raise stop(
+            Reason.NO_PARTITION,
+            topic=topic,
+            kafka_error=_UNKNOWN,
+            number=len(there),
+            first=beyond[0].start,
+            last=beyond[0].stop - 1,
         )
     return [number for number in there if not ranges or any(number in part for part in ranges)]
-
-
-def _missing(topic: str, what: str) -> ClusterError:
-    return ClusterError(
-        f"{_UNKNOWN}: {what}",
-        remedy="Create what is missing (kafka-topics --create or --alter) or correct the option. "
-        "Nothing was written.",
-        data={"kafka_error": _UNKNOWN, "topic": topic},
-    )
 
 
 def _check_in_sync(topic: str, view: TopicDescription, needed: int, partitions: list[int]) -> None:
     short = [number for number in partitions if view.partitions[number].in_sync < needed]
     if not short:
         return
-    some = ", ".join(map(str, short[:_SOME])) + (" ..." if len(short) > _SOME else "")
+    known = {"topic": topic, "partitions": short, "needed": needed}
     if view.replicas < needed:
-        cause = f"has {view.replicas} copies, fewer than its min.insync.replicas={needed}"
-        remedy = "Lower min.insync.replicas or add replicas (kafka-reassign-partitions)."
-    else:
-        least = min(view.partitions[number].in_sync for number in short)
-        cause = (
-            f"has only {least} copies in sync in partition {some}, and min.insync.replicas={needed}"
-        )
-        remedy = "Bring the missing brokers back, then start the query again."
-    raise ClusterError(
-        f"Topic {topic!r} {cause}: it takes no row with acks=all.",
-        remedy=f"{remedy} Nothing was written.",
-        data={"topic": topic, "partitions": short, "min.insync.replicas": needed},
-    )
+        raise stop(Reason.TOO_FEW_COPIES, copies=view.replicas, **known)
+    least = min(view.partitions[number].in_sync for number in short)
+    raise stop(Reason.TOO_FEW_IN_SYNC, copies=least, **known)

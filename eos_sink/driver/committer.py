@@ -20,12 +20,11 @@ from eos_sink.driver.settle import Settlement, settle
 from eos_sink.errors import (
     CommitFailedError,
     SupersededError,
-    UnfinishedError,
 )
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
-from eos_sink.messages import named
+from eos_sink.messages import Reason, named, stop
 from eos_sink.metrics import events
 from eos_sink.metrics.names import Count, Step
 from eos_sink.metrics.stats import Stats, StepClock
@@ -52,7 +51,6 @@ from eos_sink.protocol.rules import (
     check_vote,
     completes,
     in_doubt,
-    second_frame,
     vote_margin_ms,
 )
 from eos_sink.protocol.values import ProducerFenced, Transaction, TransactionStatus, this_package
@@ -134,7 +132,7 @@ class Committer:
             rows = self._unpack(reports)
             decision = decide(reports, self._options.route)
             record = self._register.expect(reports[0].token, deadline).record
-            check_streams(self._names, record, decision.batch)
+            check_streams(record, decision.batch)
             if self._source is None and record.is_new_stream(decision.batch):
                 _LOGGER.warning(
                     "Query %s: a new checkpoint begins with %s, under an identity that has written "
@@ -242,14 +240,7 @@ class Committer:
         if found.doubtful:
             raise in_doubt(decision, found.doubtful)
         if found.lost:
-            raise UnfinishedError(
-                f"Query {self._names.query}: {decision.batch} is decided, but its partitions "
-                f"{sorted(found.lost)} were aborted since, by their timeout or a late attempt of "
-                "their tasks.",
-                remedy="Start the query again: Spark replays the batch and these are written "
-                "again.",
-                data={"batch": decision.batch.batch, "partitions": sorted(found.lost)},
-            )
+            raise stop(Reason.LOST_SINCE, decision=decision, lost=found.lost)
         self._metrics.committed(decision, rewritten, clock, token.seq + 1)
         self._warn_of_dead_letters(decision.batch, reports)
         unsettled = entry.record.needs_settled_note and not entry.record.settled
@@ -399,13 +390,13 @@ class Committer:
         check_current(token, entry)
         decision = entry.decision
         if decision is None:
-            from eos_sink.protocol.fenced_errors import superseded
+            from eos_sink.protocol.refused import superseded
 
             raise superseded(token, entry)
         if self._source is not None:
             if spark_run and spark_run == decision.spark_run:
                 # Also without rows: another batch would have some.
-                raise second_frame(self._names, decision.batch)
+                raise stop(Reason.SECOND_FRAME, batch=decision.batch)
             self._source.check_replay(entry.record, decision.batch)
         has_rows = any(report.digest.rows for report in reports)
         if decision.batch.numbering is Numbering.FOREACH and not has_rows:

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from eos_sink.decision_log import DecisionRegister
-from eos_sink.errors import ClusterError, EosSinkError, UnfinishedError
+from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.fingerprint import Hashes, RowDigester
 from eos_sink.kafka.interfaces import Kafka
@@ -119,18 +119,8 @@ def complete_by_row(  # noqa: PLR0913, PLR0917
     if why:
         return not_told(decision, lost, why, replay_partitions)
     register.append(token, Change(replace(decision, by_row=True)), deadline)
-    return UnfinishedError(
-        f"Query {token.names.query}: {decision.batch} is decided. Its partitions {sorted(lost)} "
-        "are lost, the others are visible, and the replay has its rows in other partitions.",
-        remedy="Start the query again: it reads back which rows are visible, and writes the "
-        "others.",
-        data={
-            "batch": decision.batch.batch,
-            "stream": decision.batch.stream,
-            "partitions": sorted(lost),
-            "decided_partitions": decision.partitions,
-            "replay_partitions": replay_partitions,
-        },
+    return stop(
+        Reason.LOST_ELSEWHERE, decision=decision, lost=lost, replay_partitions=replay_partitions
     )
 
 
@@ -213,12 +203,8 @@ def _scan(
         seen = kafka.scan_topic(topic, frozenset(found), most, add_row, deadline)
         unread = next((each.unread for each in seen if each.unread), "it cannot be seen")
         if not seen or any(each.unread for each in seen):
-            raise ClusterError(
-                f"Topic {topic}, in which a part of a decided batch is visible, could not be read "
-                f"back within {deadline.seconds:.0f} s: {unread}. Nothing was written.",
-                remedy="Start the query again when the topic can be read, with a larger "
-                "eos.step.timeout.ms if it is long.",
-                data={"topic": topic},
+            raise stop(
+                Reason.UNREADABLE_TOPIC, topic=topic, seconds=deadline.seconds, unread=unread
             )
         tails += seen
     return tails

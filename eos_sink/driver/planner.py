@@ -31,16 +31,14 @@ from eos_sink.driver.processes import (
 from eos_sink.driver.session import DriverSession
 from eos_sink.driver.settle import Settlement, commit_open, settle
 from eos_sink.errors import (
-    ClusterError,
     EosSinkError,
     OperatorNeededError,
-    OutcomeUnknownError,
     SupersededError,
 )
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.kafka.read_topic_rules import read_topic_rules
-from eos_sink.messages import named
+from eos_sink.messages import Reason, named, stop
 from eos_sink.metrics import events
 from eos_sink.metrics.names import Count, Event
 from eos_sink.metrics.stats import Stats
@@ -131,15 +129,11 @@ class Planner:
                 entry = go_on(deadline)
             except MemberRefused as refused:
                 self._forget()
-                from eos_sink.protocol.fenced_errors import refused_member
+                from eos_sink.protocol.refused import refused_member
 
-                raise refused_member(
-                    self._names,
-                    refused,
-                    self._run,
-                    self._register.try_read(),
-                    self._session.session_ms,
-                ) from refused
+                latest = self._register.try_read()
+                session_ms = self._session.session_ms
+                raise refused_member(refused, self._run, latest, session_ms) from refused
             except EosSinkError:
                 # The next plan recovers from what was half done.
                 self._forget()
@@ -213,10 +207,10 @@ class Planner:
         except OperatorNeededError:
             return None
 
-    def _replaced(self, latest: Entry | None) -> SupersededError:
-        from eos_sink.protocol.fenced_errors import replaced
+    def _replaced(self, latest: Entry | None) -> EosSinkError:
+        from eos_sink.protocol.refused import replaced
 
-        return replaced(self._names, self._run, latest)
+        return replaced(self._run, latest)
 
     def _takes_turns_with(self, other: Run | None) -> bool:
         """True if the run that planned last has finished its plan: it is another planner process
@@ -278,12 +272,7 @@ class Planner:
                 entry.position, Deadline(min(_STABLE_TRY_S, deadline.left))
             ):
                 if deadline.passed:
-                    raise OutcomeUnknownError(
-                        f"Group {self._names.group} has pending offsets: a transaction of the "
-                        "query is still open and could not be ended.",
-                        remedy="Check the brokers and the topic __transaction_state, then start "
-                        "the query again.",
-                    )
+                    raise stop(Reason.PENDING_OFFSETS)
                 # A coordinator that moved while it was asked may have hidden a transaction.
                 entry = self._abort_undecided(entry, deadline)
         except BaseException:
@@ -320,13 +309,7 @@ class Planner:
         self._kafka.check_topic(name, deadline)
         rules = read_topic_rules(self._kafka, [name], deadline)[name]
         if rules is not None and rules.keyed:
-            raise ClusterError(
-                f"Topic {name!r}, which option eos.dead.letter.topic names, is compacted: it "
-                "refuses rows without a key, and deletes rows.",
-                remedy="Set its cleanup.policy to delete, or name another topic. Nothing was "
-                "written.",
-                data={"topic": name},
-            )
+            raise stop(Reason.KEYED_DEAD_LETTERS, topic=name)
 
     def _read_rules(self, entry: Entry, deadline: Deadline) -> dict[str, TopicRules]:
         """The rules of the topics that are known here, so that tasks need not ask for them. A task

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from eos_sink.driver.evidence import ask_coordinators, ask_topic_ids, ask_topics
-from eos_sink.errors import EosSinkError, UnfinishedError
+from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
+from eos_sink.messages import Reason, stop
 from eos_sink.protocol.model import Decision, LogRecord
 from eos_sink.protocol.outcome import (
     Evidence,
@@ -70,9 +71,9 @@ def settle(
     found = [(each, outcome(each)) for each in known]
     if unfinished := [e for e, became in found if became in (Outcome.OPEN, Outcome.UNKNOWN)]:
         if hidden := [each for each in unfinished if missing(each) is Source.WITNESS]:
-            raise _hidden(kafka, names, decision, hidden, deadline)
+            raise _hidden(kafka, decision, hidden, deadline)
         ids = sorted(each.transaction.transactional_id for each in unfinished)
-        raise _unfinished(names, decision, ids, deadline)
+        raise stop(Reason.UNFINISHED, decision=decision, transactions=ids, seconds=deadline.seconds)
     return Settlement(
         lost=frozenset(e.entry.partition for e, became in found if became is Outcome.LOST),
         doubtful=frozenset(e.entry.partition for e, became in found if became is Outcome.IN_DOUBT),
@@ -107,12 +108,8 @@ def _seen(evidence: Evidence) -> bool:
 
 
 def _hidden(
-    kafka: Kafka,
-    names: QueryNames,
-    decision: Decision,
-    hidden: Sequence[Evidence],
-    deadline: Deadline,
-) -> UnfinishedError:
+    kafka: Kafka, decision: Decision, hidden: Sequence[Evidence], deadline: Deadline
+) -> EosSinkError:
     """They have ended, but an open transaction keeps readers from seeing how."""
     witnesses = [each.entry.witness for each in hidden]
     places = sorted({(each.topic, each.partition) for each in witnesses})
@@ -120,18 +117,13 @@ def _hidden(
     with contextlib.suppress(EosSinkError):
         holders = kafka.control().find_holders(places, Deadline(_EXPLAIN_S))
     waits = {f"{t}[{n}]": _name(holders.get((t, n))) for t, n in places}
-    return UnfinishedError(
-        f"Query {names.query}: {decision.batch} is decided, and how {len(hidden)} of its "
-        f"{len(decision.prepared)} transactions have ended could not be seen within "
-        f"{deadline.seconds:.0f} s: readers wait "
-        f"{', '.join(f'in {place} for {holder}' for place, holder in waits.items())}.",
-        remedy="Start the query again when that has ended: what was aborted is written again.",
-        data={
-            "batch": decision.batch.batch,
-            "stream": decision.batch.stream,
-            "transactions": sorted(each.transaction.transactional_id for each in hidden),
-            "waits_for": waits,
-        },
+    return stop(
+        Reason.HIDDEN,
+        decision=decision,
+        transactions=sorted(each.transaction.transactional_id for each in hidden),
+        seconds=deadline.seconds,
+        waits=", ".join(f"in {place} for {holder}" for place, holder in waits.items()),
+        waits_for=waits,
     )
 
 
@@ -140,21 +132,3 @@ def _name(holder: Transaction | None) -> str:
         return "a leader"
     name = holder.transactional_id or "that no coordinator names"
     return f"the open transaction {name} (producer id {holder.producer_id})"
-
-
-def _unfinished(
-    names: QueryNames, decision: Decision, ids: list[str], deadline: Deadline
-) -> UnfinishedError:
-    return UnfinishedError(
-        f"Query {names.query}: {decision.batch} is decided, but {len(ids)} of its "
-        f"{len(decision.prepared)} transactions could not be finished within "
-        f"{deadline.seconds:.0f} s: {', '.join(ids[:5])}{' ...' if len(ids) > 5 else ''}. "
-        "Their rows become visible when they are.",
-        remedy="Check the brokers and the topic __transaction_state, then start the query again: "
-        "the batch is finished before anything else.",
-        data={
-            "batch": decision.batch.batch,
-            "stream": decision.batch.stream,
-            "transactions": ids,
-        },
-    )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from eos_sink.errors import CommitFailedError, ConfigurationError, EosSinkError
+from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
 from eos_sink.messages import Reason, stop
 from eos_sink.protocol.model import (
@@ -25,7 +25,7 @@ from eos_sink.protocol.values import (
     TransactionStatus,
     this_package,
 )
-from eos_sink.protocol.written import MOST_RANGES, WrittenNumbers
+from eos_sink.protocol.written import MOST_RANGES
 
 _SESSION_MARGIN_MS = 60_000
 # The default of group.max.session.timeout.ms, and the longest session that librdkafka allows.
@@ -73,15 +73,15 @@ def assign(plan: Plan, batch: BatchId, partition: int, spark_run: str = "") -> A
             partitions and Spark no longer replays its batch. Or the outcome of partitions is not
             known, and the batch is a replay of theirs or does not prove that they were committed.
     """
-    decision, names = plan.decision, plan.token.names
-    _check_identity(names, plan, batch)
+    decision = plan.decision
+    _check_identity(plan, batch)
     if decision is not None and decision.batch == batch:
         if spark_run and spark_run == decision.spark_run:
             # A run calls foreachBatch once for each batch, so this is no replay.
             return Assignment(Role.REFUSE, decision.slot)
         if plan.doubtful:
             raise in_doubt(decision, plan.doubtful, plan.made_again)
-        _check_route(names, decision, plan)
+        _check_route(decision, plan)
         if plan.visible is not None:
             # The ids of the decided partitions may have later attempts.
             return Assignment(Role.COMPLETE, decision.slot, decision.partitions)
@@ -92,7 +92,7 @@ def assign(plan: Plan, batch: BatchId, partition: int, spark_run: str = "") -> A
         if batch.batch in plan.written:
             return Assignment(Role.SKIP, 0)
         if plan.written.forgets(batch.batch):
-            raise forgotten_number(names, batch, plan.written)
+            raise stop(Reason.FORGOTTEN_NUMBER, batch=batch, written=plan.written, most=MOST_RANGES)
     if decision is None:
         return Assignment(Role.WRITE, 0)
     is_older = decision.batch.stream == batch.stream and decision.batch.batch > batch.batch
@@ -141,16 +141,10 @@ def check_same_version(driver: Package | None, task: Package | None) -> None:
         return
     one, other = (each or "an older eos-sink" for each in (driver, task))
     wanted = (driver or task or this_package()).version
-    raise ConfigurationError(
-        f"The driver and a task run different versions of the sink: {one} and {other}. Nothing of "
-        "the batch is visible.",
-        remedy=f"Install eos-sink {wanted} for the driver and on every executor, then start the "
-        "query again.",
-        data={"driver": f"{one}", "task": f"{other}"},
-    )
+    raise stop(Reason.OTHER_VERSION, driver=f"{one}", task=f"{other}", wanted=wanted)
 
 
-def _check_route(names: QueryNames, decision: Decision, plan: Plan) -> None:
+def _check_route(decision: Decision, plan: Plan) -> None:
     """Check that a replay adds to what is visible in the same topics, by the same rules. If nothing
     is visible, or all is, it may have others; but rows whose topic comes from a column are counted
     with their topics.
@@ -163,27 +157,7 @@ def _check_route(names: QueryNames, decision: Decision, plan: Plan) -> None:
     writes_rest = plan.lost and not decision.is_invisible(plan.lost)
     if before == now or (same_kind and not writes_rest):
         return
-    raise ConfigurationError(
-        f"Query {names.query}: {decision.batch} is decided, and was written with {before}. Now its "
-        f"rows would go elsewhere, with {now}: the batch would be split, or its rows could not be "
-        "compared. Nothing of this replay is written.",
-        remedy=f"Start the query once with {before}, until it has finished this batch. Change it "
-        "then.",
-        data={"batch": decision.batch.batch},
-    )
-
-
-def forgotten_number(
-    names: QueryNames, batch: BatchId, written: WrittenNumbers
-) -> ConfigurationError:
-    return ConfigurationError(
-        f"Query {names.query}: whether {batch} was written is not known any more: of the numbers "
-        f"below {written.forgotten_below} the decision log keeps the last {MOST_RANGES} ranges "
-        "only. Nothing of this write was written.",
-        remedy="If its rows are not in the topic, write them under a number that was never used: "
-        "a higher txnVersion, or no eos.write.id.",
-        data={"batch": batch.batch, "forgotten_below": written.forgotten_below},
-    )
+    raise stop(Reason.OTHER_ROUTE, decision=decision, now=now)
 
 
 def check_former(decision: Decision, former: QueryNames, record: LogRecord) -> BatchId | None:
@@ -245,82 +219,30 @@ def _is_same_frame(decision: Decision, other: Decision) -> bool:
     return same and decision.spark_run != other.spark_run
 
 
-def second_frame(names: QueryNames, batch: BatchId) -> ConfigurationError:
-    return ConfigurationError(
-        f"Query {names.query}: {batch} is written a second time under this identity in one run: "
-        "another frame to the same topic, or the same write tried again. The sink could not tell a "
-        "replay of the one from the other. The first write is decided, nothing of this one is.",
-        remedy="Leave the first write as it is, give each further one an eos.id of its own "
-        "(.option('eos.id', '<query and frame>')), and start the query again. If it is the same "
-        "write tried again, let the error end the query instead.",
-        data={"batch": batch.batch},
-    )
-
-
-def _check_identity(names: QueryNames, plan: Plan, batch: BatchId) -> None:
+def _check_identity(plan: Plan, batch: BatchId) -> None:
     """Raises ConfigurationError: another stream, or other kinds of writes, have the identity."""
     decision = plan.decision
     if any(each.stream == batch.stream for each in plan.retired):
-        raise _retired(names, batch, decision)
+        raise _retired(batch, decision.batch if decision else None)
     if decision and decision.batch.numbering.is_by_spark != batch.numbering.is_by_spark:
-        raise _shared(names, batch, decision.batch)
+        raise stop(Reason.SHARED_IDENTITY, batch=batch, decided=decision.batch)
 
 
-def _retired(names: QueryNames, batch: BatchId, decision: Decision | None) -> ConfigurationError:
-    now = decision.batch if decision else None
+def _retired(batch: BatchId, now: BatchId | None) -> EosSinkError:
     if now is not None and now.stream == batch.stream:
-        what = (
-            "its query has gone on under another identity: with another eos.id, checkpoint "
-            "location or eos.transactional.id.prefix, or with another way of writing"
-        )
-        remedy = "Start the query as it was started last"
-    else:
-        follower = f"stream {now.source}" if now else "another stream"
-        what = (
-            f"{follower} has followed it under this identity: a new checkpoint, or another query "
-            "with the same eos.id"
-        )
-        remedy = (
-            f"Continue with the checkpoint of {follower}; or, if this is another query, give it an "
-            "eos.id of its own (.option('eos.id', '<query>'))"
-        )
-    return ConfigurationError(
-        f"Query {names.query}: Spark runs {batch}, but {what}. If both wrote, rows would be there "
-        "twice.",
-        remedy=f"{remedy}. Nothing of the batch was written.",
-        data={
-            "batch": batch.batch,
-            "stream": batch.stream,
-            "follower": now.stream if now else None,
-        },
-    )
+        return stop(Reason.GONE_ON_ELSEWHERE, batch=batch, now=now)
+    successor = f"stream {now.source}" if now else "another stream"
+    return stop(Reason.FOLLOWED, batch=batch, now=now, successor=successor)
 
 
-def _shared(names: QueryNames, batch: BatchId, decided: BatchId) -> ConfigurationError:
-    return ConfigurationError(
-        f"Query {names.query}: a streaming query and single writes have the same eos.id: "
-        f"{decided} was written under it, and now it is {batch}. The sink could not tell what is "
-        "repeated.",
-        remedy="Give this write an eos.id of its own (.option('eos.id', '<name>')). Nothing of it "
-        "was written.",
-        data={"batch": batch.batch, "stream": batch.stream},
-    )
-
-
-def check_streams(names: QueryNames, record: LogRecord, batch: BatchId) -> None:
+def check_streams(record: LogRecord, batch: BatchId) -> None:
     """Check that the record has room for a stream that another one follows: none is forgotten.
 
     Raises:
         ConfigurationError: it has not; nothing is decided.
     """
     if record.is_new_stream(batch) and len(record.retired) >= MAX_STREAMS:
-        raise ConfigurationError(
-            f"Query {names.query}: {batch} is of a new stream, and {MAX_STREAMS} streams have been "
-            "followed under this identity already. The decision log keeps the last batch of each, "
-            "so that none is written twice. Nothing of this batch is visible.",
-            remedy="Give each job an eos.id of its own (.option('eos.id', '<job>')).",
-            data={"streams": MAX_STREAMS},
-        )
+        raise stop(Reason.TOO_MANY_STREAMS, batch=batch, streams=MAX_STREAMS)
 
 
 def undecided(
@@ -386,13 +308,7 @@ def check_same_topics(known: Iterable[tuple[str, str]], now: Mapping[str, str]) 
     """
     gone = sorted({topic for topic, topic_id in known if now.get(topic, "") != topic_id})
     if gone:
-        raise CommitFailedError(
-            f"Topics {gone} were deleted, or deleted and created again, since the batch was "
-            "planned, and rows of it with them. Nothing of the batch is visible.",
-            remedy="Start the query again: Spark replays the batch, and its rows are written to "
-            "the topics that have these names then.",
-            data={"topics": gone},
-        )
+        raise stop(Reason.TOPICS_GONE, topics=gone)
 
 
 def check_vote(
@@ -417,25 +333,14 @@ def check_vote(
     for transaction in transactions:
         state = states[transaction.transactional_id]
         if state.transaction != transaction or state.status is not TransactionStatus.ONGOING:
-            raise CommitFailedError(
-                f"The prepared transaction {transaction.transactional_id} (producer id "
-                f"{transaction.producer_id}, epoch {transaction.epoch}) is no longer open: its "
-                f"coordinator says {state.status.value}, producer id "
-                f"{state.transaction.producer_id}, epoch {state.transaction.epoch}. It timed out "
-                "or another attempt of the task took its id. Nothing of the batch is visible.",
-                remedy="Start the query again: Spark replays the batch. If batches take longer "
-                "than the transaction timeout, make them smaller or raise "
-                "eos.transaction.timeout.ms.",
-            )
+            raise stop(Reason.NOT_OPEN, wanted=transaction, state=state)
         left_ms = _left_ms(state, now_ms)
         if left_ms < margin_ms:
-            raise CommitFailedError(
-                f"The batch took {(now_ms - state.started_ms) / 1000:.0f} s, too close to the "
-                f"transaction timeout of {state.timeout_ms / 1000:.0f} s to decide it safely. "
-                "Nothing of it is visible.",
-                remedy="Make batches smaller (maxOffsetsPerTrigger, maxFilesPerTrigger) or raise "
-                "eos.transaction.timeout.ms, then start the query again.",
-                data={"left_ms": left_ms},
+            raise stop(
+                Reason.TOO_LATE,
+                took_s=(now_ms - state.started_ms) / 1000,
+                timeout_s=state.timeout_ms / 1000,
+                left_ms=left_ms,
             )
     return min(_left_ms(states[each.transactional_id], now_ms) for each in transactions)
 

@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from eos_sink.errors import FailureKind, ProduceFailedError
+from eos_sink.errors import EosSinkError, FailureKind
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.fingerprint import RowDigester
 from eos_sink.kafka.interfaces import Kafka, Sizes, TransactionalProducer
 from eos_sink.kafka.rows import Rows, pack
-from eos_sink.messages import named
+from eos_sink.messages import Reason, named, stop
 from eos_sink.metrics.names import Step
 from eos_sink.metrics.stats import StepClock
 from eos_sink.protocol.inline import NOTHING_INLINE, inline_share
 from eos_sink.protocol.model import BatchId, Entry, Plan, Prepared, TaskReport
-from eos_sink.protocol.rules import Role, assign, check_same_version, second_frame
+from eos_sink.protocol.rules import Role, assign, check_same_version
 from eos_sink.protocol.values import (
     MemberRefused,
     Position,
@@ -118,7 +118,7 @@ class TaskWriter:
             written = self._write(todo.slot, partition, filled, digester)
         elif todo.role is Role.REFUSE:
             if next(filled, None) is not None:
-                raise second_frame(self._plan.token.names, batch)
+                raise stop(Reason.SECOND_FRAME, batch=batch)
         else:
             for part in filled:
                 digester.add(self._rows(part))
@@ -298,39 +298,27 @@ class TaskWriter:
     @contextlib.contextmanager
     def _explain(self, transactional_id: str) -> Iterator[None]:
         """Turn refusals of Kafka into errors with a remedy for the user."""
-        token = self._plan.token
         try:
             yield
-        except MemberRefused as error:
-            from eos_sink.protocol.fenced_errors import refused_member
+        except (MemberRefused, ProducerFenced, ProduceFailed) as error:
+            raise self._explained(transactional_id, error) from error
 
-            raise refused_member(
-                token.names,
-                error,
-                token.run,
-                self._read_latest(),
-                token.session_ms,
-                while_writing=True,
-            ) from error
-        except ProducerFenced as error:
-            latest = self._read_latest()
-            if latest is not None and latest.seq > token.seq:
-                # Not another attempt of this batch: the query has gone on without it.
-                from eos_sink.protocol.fenced_errors import superseded
+    def _explained(
+        self, transactional_id: str, error: MemberRefused | ProducerFenced | ProduceFailed
+    ) -> EosSinkError:
+        from eos_sink.protocol.refused import refused_member, rows_not_taken, superseded
 
-                raise superseded(token, latest) from error
-            raise ProduceFailedError(
-                f"Another attempt has taken the transactional id {transactional_id}, or its "
-                f"transaction timed out: {error} Nothing of the batch is visible.",
-                remedy="If batches take longer than eos.transaction.timeout.ms, make them smaller "
-                "or raise it. Then start the query again: Spark replays the batch.",
-                data={"kind": FailureKind.TRANSACTION_FAILED.value},
-            ) from error
-        except ProduceFailed as error:
-            from eos_sink.protocol.produce_errors import rows_not_taken
-
+        if isinstance(error, ProduceFailed):
             rules = self._plan.rules.get(error.topic or "")
-            raise rows_not_taken(transactional_id, error, rules) from error
+            return rows_not_taken(transactional_id, error, rules)
+        token, latest = self._plan.token, self._read_latest()
+        if isinstance(error, MemberRefused):
+            return refused_member(error, token.run, latest, token.session_ms, while_writing=True)
+        if latest is not None and latest.seq > token.seq:
+            # Not another attempt of this batch: the query has gone on without it.
+            return superseded(token, latest)
+        kind = FailureKind.TRANSACTION_FAILED.value
+        return stop(Reason.ID_TAKEN, transactional_id=transactional_id, error=error, kind=kind)
 
     def _read_latest(self) -> Entry | None:
         from eos_sink.decision_log import DecisionRegister

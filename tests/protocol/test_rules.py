@@ -198,10 +198,10 @@ def test_a_query_and_single_writes_do_not_share_an_identity(
 def test_one_stream_more_than_a_record_keeps_is_refused() -> None:
     every = tuple(BatchId(f"s-{n}", 0) for n in range(MAX_STREAMS))
     new, full = BatchId("new", 0), LogRecord(9, DECISION, "w", every)
-    check_streams(NAMES, full, BatchId("stream", 6))
-    check_streams(NAMES, LogRecord(9, DECISION, "w", every[1:]), new)
+    check_streams(full, BatchId("stream", 6))
+    check_streams(LogRecord(9, DECISION, "w", every[1:]), new)
     with pytest.raises(ConfigurationError):
-        check_streams(NAMES, full, new)
+        check_streams(full, new)
 
 
 @pytest.mark.parametrize("batch", [BatchId("stream", 6), BatchId("new", 0), BatchId("new", 5)])
