@@ -15,6 +15,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.messages import Reason, stop
 from eos_sink.protocol.model import Decision, Entry, LogRecord, Numbering, Override
+from eos_sink.protocol.outcome import Evidence, Outcome, outcome
 from eos_sink.protocol.values import (
     COMMITTED,
     Hanging,
@@ -106,25 +107,22 @@ def was_committed(names: QueryNames, hanging: Hanging, records: Sequence[LogReco
             since the transaction ended.
     """
     transaction, state = hanging.transaction, hanging.state
-    decisions = [each.decision for each in records if each.decision]
     if transaction.transactional_id == names.driver:
         return _of_driver(transaction, records)
-    is_latest = state.transaction == transaction
-    if is_latest and state.status in COMMITTED:
-        return True
-    aborted = state.status is TransactionStatus.COMPLETE_ABORT
-    if is_latest and aborted:
-        return False
+    decisions = [each.decision for each in records if each.decision]
     last = last_decision(names, transaction, decisions)
-    if last is None or transaction not in last.transactions(names):
+    entry = last.transactions(names).get(transaction) if last else None
+    if last is None or entry is None:
         # It was decided by no one; or it was lost, and its rows were written again.
-        return False
-    if _is_settled(last, records):
+        return state.transaction == transaction and state.status in COMMITTED
+    evidence = Evidence(transaction, entry, settled=_is_settled(last, records), state=state)
+    if outcome(evidence) is Outcome.COMMITTED:
         return True
     # Where the brokers abort, the id has the next epoch. So it has where another batch has used the
     # id since, and that was aborted.
-    expired = aborted and state.transaction == next_epoch(transaction)
-    return False if expired and last is decisions[-1] else None
+    expired = state.transaction == next_epoch(transaction) and last is decisions[-1]
+    is_told = expired or state.transaction == transaction
+    return False if is_told and state.status is TransactionStatus.COMPLETE_ABORT else None
 
 
 def last_decision(

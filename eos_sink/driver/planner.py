@@ -258,7 +258,7 @@ class Planner:
             self._check(deadline)
             self._checked = True
         else:
-            self._settle_without_id(deadline)
+            settle_without_id(self._kafka, self._names, self._register, deadline)
         try:
             member = self._session.join(deadline)
             try:
@@ -298,7 +298,7 @@ class Planner:
         self._check_dead_letter_topic(deadline)
         self._kafka.check_settings(self._names.driver, timeout_ms)
         self._check_unrecorded(deadline)
-        self._settle_without_id(deadline)
+        settle_without_id(self._kafka, self._names, self._register, deadline)
         # Not with the driver's id, whose timeout tells that the log had a record.
         control.check_timeout(self._names.probe, timeout_ms, deadline)
 
@@ -411,9 +411,6 @@ class Planner:
             deadline,
             lambda: commit_open(kafka, names, record, deadline, just_decided=False),
         )
-
-    def _settle_without_id(self, deadline: Deadline) -> None:
-        settle_without_id(self._kafka, self._names, self._register, deadline)
 
     def _settle(self, entry: Entry, deadline: Deadline) -> Settlement:
         """The outcome of the latest decision, which one process settles once."""

@@ -179,7 +179,7 @@ GUARDS = (
         "an abort of a later transaction is not taken for that of a hanging one",
         "The next batch of a task's id may have been aborted after this one was committed. To "
         "abort this one loses its rows.",
-        always(_HANGING, "was_committed", "expired and last is decisions[-1]"),
+        always(_HANGING, "was_committed", "last is decisions[-1]"),
         f"{_HOW_ENDED}[TransactionStatus.COMPLETE_ABORT-1-kept9-None]",
         outside="the model's transactions end in all partitions at once",
     ),
