@@ -344,7 +344,6 @@ def test_a_text_file_is_replaced_whole_and_leaves_nothing_beside_it(
         (["--textfile", "/nowhere/eos-sink.prom"], "/nowhere/eos-sink.prom"),
         (["--textfile", "figures.txt"], "*.prom"),
         (["--address", "192.0.2.1"], "cannot serve on 192.0.2.1:9464"),
-        (["--port", "123456"], "cannot serve on"),
         (["--once", "--scrape-timeout", "0.5"], "127.0.0.1:1"),
     ],
 )
