@@ -21,14 +21,14 @@ from eos_sink.sink_options import SinkOptions
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import Action, FaultPoint
 from integration.query_state import read_log
-from integration.spark_apps import Applications
+from integration.spark_apps import PATIENCE_S, Applications
 from integration.spark_query import PARTITIONS, TASKS, SparkQuery
 from integration.whole_batches import BatchReader
 from tests import seeds
 
 pytestmark = pytest.mark.timeout(1800)
 
-PATIENCE_S = 120.0
+
 SOON_S = 20.0
 
 
