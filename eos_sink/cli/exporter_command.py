@@ -131,7 +131,7 @@ def _serve(scraper: Scraper, address: str, port: int) -> None:
 
     try:
         serve(scraper, address, port)
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         raise CommandError(f"cannot serve on {address}:{port}: {error}") from error
     _log(f"Serving http://{address}:{port}/metrics")
 

@@ -149,8 +149,9 @@ class Scraper(Collector):
         self._at = 0.0
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: registration must not scrape."""
-        return ()
+        """The families without samples, which `/metrics?name[]=` looks names up in; registration
+        must not scrape."""
+        return _Families().declare()
 
     def collect(self) -> Iterator[Metric]:
         return self.scrape().collect()
@@ -221,10 +222,17 @@ class _Families:
         )
 
     def add(self, name: Count | Gauge, value: float, *labels: str) -> None:
+        self._family(name).add_metric(labels, value)
+
+    def declare(self) -> Iterator[Metric]:
+        yield from map(self._family, (*Count, *Gauge))
+        yield self._steps
+
+    def _family(self, name: Count | Gauge) -> CounterMetricFamily | GaugeMetricFamily:
         if name not in self._found:
             family = CounterMetricFamily if isinstance(name, Count) else GaugeMetricFamily
             self._found[name] = family(name.prometheus, name.meaning, labels=name.labels)
-        self._found[name].add_metric(labels, value)
+        return self._found[name]
 
     def add_query(self, status: QueryStatus, now_ms: int) -> None:
         """Render the query's document, and the figures of its record that only metrics show."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from eos_sink import cli
@@ -183,6 +184,16 @@ def test_names_and_help_are_as_prometheus_wants_them(world: World) -> None:
     assert promtool("check", "metrics", given=Scraped(world).text()) == ""
     for each in (*Count, *Gauge):
         assert set(each.labels) <= {"query", "group", "topic", "step", "decided"}
+
+
+def test_a_request_for_one_metric_is_answered_with_it(world: World) -> None:
+    Driver(world).run(0, [b"a"])
+    scraped, registry = Scraped(world), CollectorRegistry(auto_describe=False)
+    registry.register(scraped.scraper)
+    assert not scraped.connected
+    for name in (Gauge.UP.prometheus, "eos_sink_batches_total", f"{STEP_SECONDS}_count"):
+        (family,) = registry.restricted_registry([name]).collect()
+        assert {sample.name for sample in family.samples} == {name}
 
 
 def test_a_record_without_figures_has_no_counters_and_the_rest(world: World) -> None:
