@@ -30,8 +30,8 @@ from eos_sink.protocol.model import (
     Numbering,
     Prepared,
     RowDigest,
+    StartNote,
 )
-from eos_sink.protocol.source_rules import StartNote
 from eos_sink.protocol.values import Offsets, Place, Position, ProducerIdentity
 from eos_sink.protocol.written import WrittenNumbers
 

@@ -15,7 +15,6 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from eos_sink.decision_log.claims import check_claims
 from eos_sink.decision_log.codec import decode
 from eos_sink.decision_log.driver_id import names_partitions
 from eos_sink.decision_log.driver_transaction import (
@@ -26,7 +25,6 @@ from eos_sink.decision_log.driver_transaction import (
     send_record,
     send_rows,
 )
-from eos_sink.decision_log.hanging import check_ended, end_in_log
 from eos_sink.decision_log.opening import Opened, Opening, open_log
 from eos_sink.errors import (
     EosSinkError,
@@ -212,6 +210,8 @@ class DecisionRegister:
         while True:
             try:
                 if tried:
+                    from eos_sink.decision_log.hanging import check_ended, end_in_log
+
                     # Opening takes away how the last attempt has ended.
                     end_in_log(self._kafka, self._names, self.connect(deadline).home, deadline)
                 entry = self._current(token, deadline)
@@ -320,6 +320,9 @@ class DecisionRegister:
         self._check_end(sent, opened.reached, answer)
         for claim, own in claimed:
             if claim.is_of_stream:
+                # Only at a stream's first decision.
+                from eos_sink.decision_log.claims import check_claims
+
                 check_claims(self._kafka, claim, known, own.at, answer)
         answer = deadline.within(deadline.seconds / _TRIES)
         if vote is not None:

@@ -15,8 +15,7 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.messages import Reason, stop
-from eos_sink.protocol.model import group_subject
-from eos_sink.protocol.source_rules import StartNote
+from eos_sink.protocol.model import StartNote, group_subject
 from eos_sink.protocol.values import ProduceFailed, ProducerFenced
 
 

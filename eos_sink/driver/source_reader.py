@@ -18,13 +18,12 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.messages import Reason, stop
 from eos_sink.protocol import source_errors
-from eos_sink.protocol.model import BatchId, LogRecord, Numbering, SourcePosition
+from eos_sink.protocol.model import BatchId, LogRecord, Numbering, SourcePosition, StartNote
 from eos_sink.protocol.rules import in_doubt, moved_checkpoint
 from eos_sink.protocol.source_errors import Reading
 from eos_sink.protocol.source_rules import (
     SourceBatch,
     SourceLogs,
-    StartNote,
     check_start,
     has_written_as_query,
     is_new_stream,

@@ -18,9 +18,8 @@ from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.messages import named
 from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol import source_errors
-from eos_sink.protocol.model import BatchId, SourcePosition
+from eos_sink.protocol.model import BatchId, SourcePosition, StartNote
 from eos_sink.protocol.source_rules import (
-    StartNote,
     check_whole,
     has_written_as_query,
     returns_to_start,

@@ -589,6 +589,26 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class StartNote:
+    """What was in the checkpoint of a query before its start.
+
+    Attributes:
+        stream: Spark's id of the query; "": there was no checkpoint.
+        next: the batch that a start begins then; None: it would finish one that was there.
+        begins: the offsets before the first batch of a checkpoint that was there unfinished, as
+            long as the query has no position: the next checkpoint begins there, too.
+    """
+
+    stream: str
+    next: int | None
+    begins: Offsets = field(default_factory=dict)
+
+    def is_before(self, stream: str, number: int) -> bool:
+        """True if the start that has followed the note has begun this batch."""
+        return number == (self.next if stream == self.stream else 0)
+
+
+@dataclass(frozen=True)
 class PlanToken:
     """The state that makes a plan current: the driver's group metadata and the log as the plan read
     it.

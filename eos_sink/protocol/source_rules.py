@@ -113,26 +113,6 @@ class SourceLogs:
         return f"is at {offset}, and its log {what}"
 
 
-@dataclass(frozen=True)
-class StartNote:
-    """What was in the checkpoint of a query before its start.
-
-    Attributes:
-        stream: Spark's id of the query; "": there was no checkpoint.
-        next: the batch that a start begins then; None: it would finish one that was there.
-        begins: the offsets before the first batch of a checkpoint that was there unfinished, as
-            long as the query has no position: the next checkpoint begins there, too.
-    """
-
-    stream: str
-    next: int | None
-    begins: Offsets = field(default_factory=dict)
-
-    def is_before(self, stream: str, number: int) -> bool:
-        """True if the start that has followed the note has begun this batch."""
-        return number == (self.next if stream == self.stream else 0)
-
-
 def is_new_stream(record: LogRecord, batch: BatchId) -> bool:
     """True if the batch is of another stream than the one that has moved the position last, or, if
     the position is not known, than the latest batch."""

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.decision_log.start_notes import write_note
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.protocol.model import SourcePosition, TaskReport
-from eos_sink.protocol.source_rules import StartNote
+from eos_sink.protocol.model import SourcePosition, StartNote, TaskReport
 from eos_sink.sink_options import SinkOptions
 from tests.fakes.kafka import FakeKafka
 from tests.protocol.checkpoint import INPUT, Checkpoint, Ends
