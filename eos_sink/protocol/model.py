@@ -499,8 +499,10 @@ class LogRecord:
         if source is None and self.source is not None:
             source = self.source.after(decision, self.decision)
         retired = self.retired
-        if decision and self.latest and self.is_new_stream(decision.batch):
-            retired = (*retired, self.latest)
+        if decision and self.latest and self.is_new_stream(decision.batch) and not self.is_left:
+            # A batch whose decision was dropped may be written elsewhere.
+            is_dropped = self.decision is None
+            retired = (*retired, replace(self.latest, batch=self.latest.batch - is_dropped))
         if change.retires:
             retired = (*retired, change.retires)
         repeats = decision is not None and decision.repeats(self.decision)

@@ -161,7 +161,7 @@ GUARDS = (
     guard(
         "no stream is forgotten",
         "The last batch of each stream is known, however many write under one identity.",
-        swap(_MODEL, "next", "(*retired, self.latest)", "(self.latest,)"),
+        swap(_MODEL, "next", "(*retired, replace(...))", "(self.latest,)"),
         "tests/protocol/test_model.py::test_a_record_forgets_no_stream",
         rows=("M_NOEARLIER",),
     ),
