@@ -99,6 +99,11 @@ class QueryNames:
         return f"{self.group}-driver"
 
     @property
+    def start(self) -> str:
+        """The transactional id of `starting_offsets`, which writes to the log as well."""
+        return f"{self.group}-start"
+
+    @property
     def probe(self) -> str:
         """Has no transactions: what the brokers allow the query's ids is tried with it."""
         return f"{self.group}-permission"

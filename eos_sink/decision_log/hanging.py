@@ -7,11 +7,10 @@ ends it before a plan; a repeated attempt only looks.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from eos_sink.errors import FailureKind
-from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.messages import Reason, stop
@@ -64,12 +63,13 @@ def check_ended(
         )
 
 
-def end_in_log(kafka: Kafka, names: QueryNames, home: Position, deadline: Deadline) -> None:
-    """End the driver's last transaction in the decision log if Kafka has forgotten to, since no one
-    can read past it there. Before the driver's id is initialised, which takes its state away, and
-    ends what is open: so wait for the partition's leader.
+def end_in_log(kafka: Kafka, ids: Collection[str], home: Position, deadline: Deadline) -> None:
+    """End the ids' last transactions in the decision log if Kafka has forgotten to: no one can read
+    past them there. Before an id is initialised, which takes its state away, and ends what is open:
+    so wait for the partition's leader.
 
     Args:
+        ids: that the caller writes the log with.
         home: in the query's partition of the log.
 
     Raises:
@@ -81,7 +81,7 @@ def end_in_log(kafka: Kafka, names: QueryNames, home: Position, deadline: Deadli
     control = kafka.control()
     look = retry_until(
         deadline,
-        lambda: control.find_hanging([home.topic], [names.driver], "", deadline),
+        lambda: control.find_hanging([home.topic], ids, "", deadline),
         lambda look: (home.topic, home.partition) not in look.unknown,
     )
     if (home.topic, home.partition) in look.unknown:

@@ -213,7 +213,8 @@ class DecisionRegister:
                     from eos_sink.decision_log.hanging import check_ended, end_in_log
 
                     # Opening takes away how the last attempt has ended.
-                    end_in_log(self._kafka, self._names, self.connect(deadline).home, deadline)
+                    driver, home = self._names.driver, self.connect(deadline).home
+                    end_in_log(self._kafka, [driver], home, deadline)
                 entry = self._current(token, deadline)
                 if entry.record.writer == writer:
                     return entry

@@ -43,7 +43,7 @@ def write_note(
     """
     home = kafka.claim_home(group_subject(group))
     value = encode(note, subject=group_subject(group))
-    with closing(kafka.log_producer(f"{names.group}-start", TRANSACTION_MS)) as producer:
+    with closing(kafka.log_producer(names.start, TRANSACTION_MS)) as producer:
         try:
             producer.init(deadline)
             producer.begin()

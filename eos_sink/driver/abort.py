@@ -53,7 +53,7 @@ def settle_without_id(
         UnfinishedError: as `settle`.
         OutcomeUnknownError, ClusterError: as `end_in_log`.
     """
-    end_in_log(kafka, names, register.connect(deadline).home, deadline)
+    end_in_log(kafka, [names.driver], register.connect(deadline).home, deadline)
     if describe_driver(kafka, names, deadline).is_ending:
         settle(kafka, names, register.read(deadline, token).record, deadline, just_decided=False)
 

@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 # A broker that died is known to be dead within its session, 9 s by default.
 _ANSWER_S = 12.0
 _MARKERS_S = 5.0
-# So many ids have all coordinators, 50 by default: an id's follows from its hash.
-_PROBE, _PROBES = "coordinator", 500
+# Ids with consecutive hashes, twice as many as __transaction_state has partitions, 50 by default:
+# of these every one coordinates some, wherever the hashes change their sign.
+_PROBES, _RADIX = 1_000, 31
 
 
 class OpenTransaction(NamedTuple):
@@ -103,11 +104,18 @@ def find_hanging(
 def _all_coordinate(control: KafkaPythonControl, prefix: str, deadline: Deadline) -> bool:
     """True if each partition of __transaction_state has a coordinator that answers: what none of
     them names then is hidden from this principal, so it is none of the query's."""
-    ids = [f"{prefix}{_PROBE}-{number}" for number in range(_PROBES)]
+    ids = probe_ids(prefix)
     with contextlib.suppress(OutcomeUnknownError):
         control.describe(ids, deadline.within(_MARKERS_S))
         return True
     return False
+
+
+def probe_ids(prefix: str) -> list[str]:
+    """Ids that have all coordinators, with up to 500 partitions: an id's follows from its hash,
+    which Java computes to the base of 31."""
+    digits = (divmod(number, _RADIX) for number in range(_PROBES))
+    return [f"{prefix}{chr(ord('0') + high)}{chr(ord('0') + low)}" for high, low in digits]
 
 
 def find_holders(

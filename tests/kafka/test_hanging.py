@@ -11,10 +11,11 @@ import pytest
 from eos_sink.errors import OutcomeUnknownError
 from eos_sink.kafka import hanging
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.hanging import OpenTransaction, find_hanging, find_open
+from eos_sink.kafka.hanging import OpenTransaction, find_hanging, find_open, probe_ids
 from eos_sink.kafka.transaction_control import KafkaPythonControl
 from eos_sink.kafka.wire import Wire
 from eos_sink.protocol.values import HangingLook, Transaction, TransactionState, TransactionStatus
+from eos_sink_lab.testing.cluster_admin import coordinator_partition
 
 PLACE, OTHER = ("t", 0), ("t", 1)
 OWN, FOREIGN, NEW = "own-0-0", "foreign", 9
@@ -127,3 +128,10 @@ def test_without_the_partitions_nothing_says_that_none_hangs() -> None:
     """Else rows of an aborted transaction could become visible with the next one's."""
     with pytest.raises(OutcomeUnknownError):
         find_open(cast(Wire, SilentLeaders(None)), ["t"], Deadline(0.1))
+
+
+@pytest.mark.parametrize("partitions", [1, 6, 50, 200, 500])
+def test_ids_of_a_query_have_all_coordinators(partitions: int) -> None:
+    for number in range(40):
+        ids = probe_ids(f"eos-sink-query-{number}-")
+        assert {coordinator_partition(each, partitions) for each in ids} == {*range(partitions)}
