@@ -126,12 +126,12 @@ class WithSource:
         query._cluster.create_topic(self.source, partitions=2)
         self.offsets = {(self.source, 0): 0, (self.source, 1): 0}
         given = {"eos.source.group.id": self.group, "checkpointLocation": str(home)}
-        given = {**query._given, **given, "subscribe": self.source}
-        self.options = parse_options(given)
+        self.given = {**query._given, **given, "subscribe": self.source}
+        self.options = parse_options(self.given)
         needs = documented(query.topic, query.options.log_topic, source=(self.source, self.group))
         self.needs = [acl for acl in needs if acl not in query.needs]
         query.access.allow(query.user, *self.needs)
-        eos_sink.starting_offsets(given)
+        eos_sink.starting_offsets(self.given)
         now = f'{{"batchWatermarkMs":0,"batchTimestampMs":{int(time.time() * 1000)},"conf":{{}}}}'
         offsets = json.dumps({self.source: {"0": 0, "1": 0}})
         for path, text in {
@@ -178,6 +178,25 @@ def test_the_page_lists_what_a_source_needs_and_the_error_what_is_missing(
     assert query.log().decision is None
     query.grant_as_told(str(refused.value))
     it.run()
+
+
+def test_starting_offsets_names_a_topic_that_may_not_be_read(start: Start, tmp_path: Path) -> None:
+    """Left out, Spark would begin to read it somewhere else."""
+    query = start()
+    it, hidden = WithSource(query, tmp_path / "checkpoint"), unique("hidden")
+    query._cluster.create_topic(hidden)
+    empty = str(tmp_path / "empty")
+    given = {**it.given, "subscribe": f"{it.source},{hidden}", "checkpointLocation": empty}
+    with pytest.raises(ClusterError) as refused:
+        eos_sink.starting_offsets(given)
+    assert refused.value.data["missing"] == [f"Read on topic {hidden}"]
+    query.grant_as_told(str(refused.value))
+    assert json.loads(eos_sink.starting_offsets(given)).keys() == {it.source, hidden}
+    # A pattern finds what may be described.
+    query.revoke(Acl("Read", Resource.TOPIC, hidden))
+    del given["subscribe"]
+    matched = {**given, "subscribePattern": f"{it.source}|{hidden}"}
+    assert json.loads(eos_sink.starting_offsets(matched)).keys() == {it.source}
 
 
 @pytest.mark.parametrize(

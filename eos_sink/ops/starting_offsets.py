@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from enum import Enum
 
+from eos_sink.decision_log import DecisionRegister
+from eos_sink.decision_log.hanging import end_in_log
 from eos_sink.decision_log.start_notes import read_note, write_note
-from eos_sink.driver.group_claims import read_record
 from eos_sink.driver.source_reader import CheckpointFiles, SourceReader, read_logs
-from eos_sink.errors import ConfigurationError
+from eos_sink.errors import ClusterError, ConfigurationError
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, TopicDescription
+from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.messages import named
 from eos_sink.options import parse_batch_options, parse_options
@@ -94,7 +96,10 @@ class _Query:
         self._names = options.names
         self._reader = SourceReader(kafka, options, source, files)
         self._deadline = Deadline(options.step_timeout)
-        self.record = read_record(kafka, options.names, self._deadline)
+        with closing(DecisionRegister(kafka, options.names)) as register:
+            home, names = register.connect(self._deadline).home, options.names
+            end_in_log(kafka, [names.driver, names.start], home, self._deadline)
+            self.record = register.read(self._deadline).record
 
     def knows_most(self) -> tuple[bool, int]:
         """The largest is of the identity that has written last."""
@@ -191,16 +196,30 @@ class _Query:
         selected = self._source.topics
         if selected is None:
             names = sorted(known)
+        elif selected.names is not None:
+            names = sorted(selected.names)
         else:
             names = [t for t in self._kafka.list_topics(self._deadline) if selected.selects(t)]
         if not names:
             raise ConfigurationError(
-                "The options name no topic of the source that exists, and the decision log knows "
-                f"none of query {self._names.query}.",
+                "The options name no topic of the source that exists and that this principal may "
+                f"describe, and the decision log knows none of query {self._names.query}.",
                 remedy="Give starting_offsets the source's option subscribe, subscribePattern or "
                 "assign.",
             )
-        described = self._kafka.describe_topics(names, self._deadline).values()
-        topics = [each for each in described if isinstance(each, TopicDescription)]
-        places = ((topic.name, number) for topic in topics for number in topic.partitions)
+        places: list[Place] = []
+        for name, view in self._kafka.describe_topics(names, self._deadline).items():
+            if isinstance(view, TopicDescription):
+                places += ((name, number) for number in view.partitions)
+            elif view is not None:
+                what = f"Topic {name} of the source cannot be seen"
+                if view.missing:
+                    raise permission_error(what, [Acl("Read", Resource.TOPIC, name)])
+                raise view.error(what)
+            elif selected is not None and selected.names is not None:
+                raise ClusterError(
+                    f"Topic {name}, which the source's options name, does not exist.",
+                    remedy="Create it, or take it out of the option. Nothing was written.",
+                    data={"topic": name},
+                )
         return [each for each in places if selected is None or selected.reads(each)]

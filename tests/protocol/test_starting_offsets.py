@@ -6,13 +6,14 @@ import json
 
 import pytest
 
-from eos_sink.errors import Action, OperatorNeededError
+from eos_sink.errors import Action, ClusterError, OperatorNeededError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.source_position import Use, choose, read_source
 from eos_sink.ops.starting_offsets import find_starting_offsets
 from eos_sink.protocol.model import BatchId, Numbering
-from tests.fakes.kafka import FakeKafka
+from eos_sink.protocol.values import Hanging, HangingLook
+from tests.fakes.kafka import FakeControl, FakeKafka
 from tests.protocol.checkpoint import INPUT, Checkpoint
 from tests.protocol.driver import Driver, once
 from tests.protocol.source import GROUP, Reader, ReadingWorld, reading_world, source_options
@@ -70,6 +71,37 @@ def write_in_foreach_batch(reader: Reader, **extra: str) -> None:
     stream = BatchId.numbered_by(Numbering.FOREACH, str(reader.files.stream), 0).stream
     reader.driver = Driver(reader.world, stream, files=reader.files)
     reader.run()
+
+
+def test_what_hangs_in_the_log_is_ended_before_it_is_read(
+    world: ReadingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each id that the query writes it with may have left it behind."""
+    find(world)
+    names, control = world.options.names, world.cluster.coordinator
+    started = control.describe(names.start)
+    home = FakeKafka(world.cluster).log_reader(names, Deadline(1)).home
+    left = Hanging(started.transaction, home.topic, home.partition, 0, -1, started)
+    ended: list[tuple[Hanging, bool]] = []
+
+    def look(_: object, topics: object, ids: list[str], *__: object) -> HangingLook:
+        return HangingLook([left] if ids == [names.driver, names.start] else [], frozenset())
+
+    def end(_: object, hanging: Hanging, commits: bool, __: Deadline) -> bool:
+        ended.append((hanging, commits))
+        return True
+
+    monkeypatch.setattr(FakeControl, "find_hanging", look)
+    monkeypatch.setattr(FakeControl, "end_hanging", end)
+    find(world)
+    assert ended == [(left, True)]
+
+
+def test_a_topic_that_the_options_name_has_to_be_there(world: ReadingWorld) -> None:
+    given = given_options(**{**GIVEN, "subscribe": f"{INPUT}, gone"})
+    kafka = FakeKafka(world.cluster)
+    with pytest.raises(ClusterError, match="Topic gone, which"):
+        find_starting_offsets(given, "earliest", lambda _: kafka, Checkpoint(None))
 
 
 class TestTheIdentitiesThatCount:
