@@ -462,7 +462,7 @@ class Reason:
     LOST_SINCE = Text(
         UnfinishedError,
         "{decision.batch} is decided, but its partitions {partitions} were aborted since, by their "
-        "timeout or a late attempt of their tasks.",
+        "timeout, by a late attempt of their tasks, or since a topic was deleted and made again.",
         "Start the query again: Spark replays the batch and these are written again.",
         "batch=decision.batch.batch partitions",
     )

@@ -57,7 +57,7 @@ def settle(
 
     Args:
         just_decided: all transactions are still open. Otherwise the coordinators are asked first,
-            which costs less than ending transactions again.
+            which costs less than ending transactions again; and if a topic was made again.
 
     Raises:
         UnfinishedError: some are still open at the deadline.
@@ -88,11 +88,12 @@ def commit_open(
     """Commit what is open of a record's decision, without a look at its rows; see `settle`."""
     if record.decision is None or record.settled:
         return ()
-    known = evidence_in_log(names, record.decision)
-    if not just_decided:
+    known = ask_topic_ids(kafka, evidence_in_log(names, record.decision), deadline)
+    if just_decided and not any(each.made_again for each in known):
+        open_ = [each.transaction for each in known]
+    else:
         known = ask_coordinators(kafka, known, deadline)
-        known = ask_topic_ids(kafka, known, deadline)
-    open_ = [e.transaction for e in known if just_decided or outcome(e) is Outcome.OPEN]
+        open_ = [each.transaction for each in known if outcome(each) is Outcome.OPEN]
     control = kafka.control()
     ended = control.end(open_, commit=True, deadline=deadline)
     if in_vain := [each.transaction for each in known if is_in_vain(each)]:

@@ -135,14 +135,16 @@ def is_proven(evidence: Evidence) -> bool:
 
 
 def is_in_vain(evidence: Evidence) -> bool:
-    """True if it is open, and a commit would make no row visible in the topic of that name."""
+    """True if it is open, and a commit would make no row visible in the topic of that name; or was
+    aborted for that."""
     state = evidence.state
-    if state is None or (state.transaction, state.status) != (
-        evidence.transaction,
-        TransactionStatus.ONGOING,
-    ):
+    if state is None or state.transaction != evidence.transaction:
         return False
-    return evidence.made_again and not evidence.accepted
+    is_open_or_aborted = state.status in (
+        TransactionStatus.ONGOING,
+        TransactionStatus.COMPLETE_ABORT,
+    )
+    return is_open_or_aborted and evidence.made_again and not evidence.accepted
 
 
 def batch_outcome(outcomes: Iterable[Outcome]) -> Outcome:

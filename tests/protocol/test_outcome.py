@@ -231,6 +231,8 @@ def fits(row: list[str], known: Evidence) -> bool:
     elif status in IS_OPEN and known.end is None:
         ongoing = status is TransactionStatus.ONGOING
         coordinator = "open in a topic made again" if ongoing and known.made_again else "open"
+    elif status is TransactionStatus.COMPLETE_ABORT and known.made_again and known.end is None:
+        coordinator = "aborted in a topic made again"
     words = {True: "yes", False: "no"}
     marks = {True: "commit", False: "abort", None: "none"}
     witness = {

@@ -160,6 +160,20 @@ def test_a_batch_whose_topic_is_made_again_before_it_is_decided_is_written_again
     assert world.visible() == [b"c", b"d"]
 
 
+def test_a_topic_that_is_made_again_right_after_the_decision_has_the_batch(world: World) -> None:
+    driver = Driver(world)
+    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
+    process = driver.commits.process
+    At(process, "log_producer.commit", Moment.AFTER, partial(make_again, world))
+    with pytest.raises(UnfinishedError, match="deleted"):
+        driver.committer.commit(reports)
+    driver.committer.abort(reports)
+    assert open_ids(world) == []
+    Driver(world).run(0, [b"a"], [b"b"])
+    assert world.visible() == [b"a", b"b"]
+    assert world.judge.violations == []
+
+
 def test_a_topic_of_the_column_that_is_made_again_while_tasks_write_is_noticed(
     world: World,
 ) -> None:
