@@ -58,12 +58,11 @@ def test_a_batch_that_is_lost_as_a_whole_is_written_in_the_new_partitions(
     query.assert_exactly_once()
 
 
-def test_a_batch_that_is_lost_in_part_needs_the_setting_that_it_had(
-    query: SparkQuery, spark: SparkSession, applications: Applications
+def test_a_batch_that_is_lost_in_part_is_completed_in_the_new_partitions(
+    query: SparkQuery, applications: Applications
 ) -> None:
     lose(query, applications, 1)
-    with pytest.raises(StreamingQueryException, match="OperatorNeededError"):
+    with pytest.raises(StreamingQueryException, match="UnfinishedError"):
         query.finish()
-    spark.conf.set(ADAPTIVE, "true")
     query.finish()
     query.assert_exactly_once()
