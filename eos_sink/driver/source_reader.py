@@ -180,16 +180,22 @@ class SourceReader:
         batch = BatchId.numbered_by(self._numbering, stream, number)
         if any(each.stream == batch.stream and each.batch >= number for each in record.decided):
             return None  # A replay, or an old checkpoint, which the tasks refuse.
+        former = None
         if is_new_stream(record, batch):
-            if self.check_former(record.source, batch, deadline):
-                record = LogRecord(0, None, "")  # That identity has what was decided since.
+            former = self.check_former(record.source, batch, deadline)
+            if former is not None:
+                source = former.source
+                if source is not None:
+                    # As if it were decided under this identity: the batch begins there.
+                    source = replace(source, batch=replace(batch, batch=source.batch.batch))
+                record = LogRecord(0, None, "", source=source)
             elif not has_written_as_query(record):
                 note = read_note(self._kafka, self._source.group, deadline)
                 if note is None or not note.is_before(batch.source, batch.batch):
                     raise self.refuse_begun(batch, deadline)
         known, now = record.source, self.read(record, batch, deadline)
         moved = self.check(record, now, deadline)
-        if known is not None and not known.stale:
+        if known is not None and not known.stale and former is None:
             reached = known.reached
             new = {place: at for place, at in now.start.items() if place not in reached}
             if not new or not is_new_stream(record, batch):
@@ -209,7 +215,7 @@ class SourceReader:
 
     def check_former(
         self, known: SourcePosition | None, batch: BatchId | None, deadline: Deadline
-    ) -> bool:
+    ) -> LogRecord | None:
         """Check that a query whose checkpoint is new to its record has not gone on under another
         identity, or goes on from there.
 
@@ -218,21 +224,23 @@ class SourceReader:
             batch: that Spark has begun, or begins next; None: there is no checkpoint.
 
         Returns:
-            True if it has decided the batch before under another one, so that it has begun this.
+            The record of the one that has decided the batch before, so that the query has begun
+            this; None: there is none.
 
         Raises:
             OperatorNeededError: it has decided this batch, or one of another checkpoint last.
         """
-        goes_on, group = False, self._source.group
+        former, group = None, self._source.group
         writers = find_writers(self._kafka, self._names, group, batch, deadline) if batch else ()
         for other, record, decided in writers:
             for each in decided:
                 if batch and each.batch >= batch.batch:
                     raise moved_checkpoint(batch, other, record, each)
-                goes_on = goes_on or (batch is not None and each.batch == batch.batch - 1)
-        if not goes_on:
-            self._check_movers(known, deadline)
-        return goes_on
+                if batch and each.batch == batch.batch - 1:
+                    former = record
+        if former is None:
+            self._check_movers(known, deadline, batch.batch if batch else 0)
+        return former
 
     def refuse_begun(self, batch: BatchId, deadline: Deadline) -> OperatorNeededError:
         """The log does not know who has begun this batch. If it is the first one of its checkpoint,
@@ -281,12 +289,15 @@ class SourceReader:
         if any(committed.get(place, offset) != offset for place, offset in begins.items()):
             raise source_errors.foreign_group(query, begins, committed)
 
-    def _check_movers(self, known: SourcePosition | None, deadline: Deadline) -> None:
+    def _check_movers(
+        self, known: SourcePosition | None, deadline: Deadline, number: int = 0
+    ) -> None:
         """Check that no other identity has moved the group further, to write to the same topic: it
         would be the query's, which changes its identity only with its checkpoint.
 
         Args:
             known: the position under this identity.
+            number: of the batch that Spark runs. Its checkpoint is no copy's unless it is 0.
 
         Raises:
             OperatorNeededError: one has.
@@ -295,7 +306,7 @@ class SourceReader:
         for other, record in find_movers(self._kafka, self._source.group, deadline):
             at = record.source.progress if record.source else -1
             is_further = other != self._names and at > furthest and not record.is_left
-            if is_further and not self._is_elsewhere(record):
+            if is_further and (number or not self._is_elsewhere(record)):
                 furthest, last = at, (other, record)
         if last is not None:
             (former, record), group = last, self._source.group

@@ -87,7 +87,9 @@ def take_over(
     register = DecisionRegister(kafka, names)
     member = kafka.member(names.group, names.driver, _SESSION_MS)
     try:
-        run = replace(current_run(Origin()), tool=tool)
+        last = entry.record.run
+        # The record still tells how the query is started.
+        run = replace(current_run(last.origin if last else Origin()), tool=tool)
         metadata = member.join(deadline)
         with named(names, kafka.log_topic):
             yield register, PlanToken(names, entry.seq, entry.position, metadata, run, _SESSION_MS)

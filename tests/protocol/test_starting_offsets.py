@@ -256,6 +256,9 @@ class TestAFormerIdentity:
             groups.commit_offsets(GROUP, {(INPUT, 0): 0})
         elif group == "has expired":
             groups.committed.clear()
+            # A command's record still tells how the query was started.
+            use_record(reader.world, former.names)
+            groups.committed.clear()
         self.rename(reader)
         for began in (0, 2):
             reader.new_checkpoint({0: began, 1: began})
@@ -294,6 +297,16 @@ class TestAFormerIdentity:
         reader.run()
         rows = sorted(b"%d-%d" % (place, number) for place in range(2) for number in range(4))
         assert reader.world.visible() == rows
+
+    def test_has_ended_where_its_checkpoint_goes_on(self, reader: Reader) -> None:
+        """The last batch was made again since, with another end."""
+        reader.run(2)
+        reader.files.ends[0] = {0: 3, 1: 1}
+        self.rename(reader)
+        reader.begin()
+        with pytest.raises(OperatorNeededError, match="skip 1 rows") as raised:
+            reader.driver.planner.plan()
+        assert raised.value.data["stands"] == {INPUT: {"0": 2, "1": 2}}
 
     def test_tells_where_to_begin_instead_of_an_old_note(self, reader: Reader) -> None:
         # The very first start was refused, and noted where its checkpoint began.
