@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 
 from eos_sink.errors import EosSinkError, OperatorNeededError
 from eos_sink.identity import QueryNames
@@ -31,12 +32,12 @@ from tests.protocol.world import TOPIC, given_options, log
 MOST_RUNS = 25
 ELSEWHERE = "elsewhere"
 ROWS = 12
-CHANGES = (Fault.OTHER_TOPIC,)
+CHANGES = (Fault.OTHER_TOPIC, Fault.OTHER_WAY, Fault.OTHER_ID)
 OTHERS = (*FAULTS, Fault.FOREIGN, Fault.NO_COORDINATOR, Fault.NO_GROUP_COORDINATOR)
 _WITH_TOPIC = re.compile(r"Start the query once with topic=([^,]+),")
 _FORMER_START = "as it was started last", "the sink that has begun the batch"
 _AS_THEN = re.compile(
-    r"as it was then: (within foreachBatch|with writeStream.format), eos.id '(\w+)'"
+    r"as it was then: (within foreachBatch|with writeStream.format),.*? eos.id '(\w+)'"
 )
 SPARK_ERRORS = (AnotherRun, Incomplete)
 
@@ -253,14 +254,14 @@ class SourceStory:
             chosen = Use.GROUP if self.plot.resets and self._is_reset() else Use.RECORD
             if chosen is Use.GROUP:
                 self.world.accepted.update(self.world.rows())
-            self._use(chosen)
+            self._use(chosen, remedy)
             self._delete()
         elif "first rows that are not in the topic" in remedy:
             self._set_group()
-            self._use(Use.GROUP)
+            self._use(Use.GROUP, remedy)
             self._delete()
         elif USE_GROUP in remedy:
-            self._use(Use.GROUP)
+            self._use(Use.GROUP, remedy)
             self._delete()
         elif isinstance(error, OperatorNeededError) and "--accept" in remedy:
             if not self._restore():
@@ -301,12 +302,14 @@ class SourceStory:
         )
 
     def _identities(self) -> Iterator[QueryNames]:
-        for eos_id in ("story", "another"):
-            given = {**self._given, "eos.id": eos_id}
+        for eos_id, topic in product(("story", "another"), (TOPIC, ELSEWHERE)):
+            given = {**self._given, "eos.id": eos_id, "topic": topic}
             yield from (parse_options(given).names, parse_batch_options(given).sink.names)
 
-    def _use(self, chosen: Use, names: QueryNames | None = None) -> None:
-        kafka, names = FakeKafka(self.world.cluster), names or self.world.options.names
+    def _use(self, chosen: Use, remedy: str) -> None:
+        """Run the command, for the query that it names."""
+        kafka = FakeKafka(self.world.cluster)
+        names = next(each for each in self._identities() if each.query in remedy)
         state = read_source(kafka, names, self._group, Deadline(30))
         choose(kafka, names, state, chosen, Deadline(30))
 
