@@ -41,5 +41,6 @@ def decide(
         inlined=(*before.inlined, *inlined),
         dead_letters=tuple(DeadLetters(*each) for each in sorted(letters.items())),
         completed=completes,
+        topics=before.topics if kept or before.inlined else {},
         route=route,
     )
