@@ -15,7 +15,7 @@ import argparse
 import contextlib
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from bench.pages.source_offsets import NAME, lines
 from bench.result import Label, Notebook, spread
 from bench.shape import Shape
 from bench.spark_turns import Bench, Turn
+from eos_sink import starting_offsets
 from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing.local_cluster import LocalCluster
 from eos_sink_lab.testing.waiting import to_stderr
@@ -92,14 +93,18 @@ def _turn(kafka: LocalCluster, bench: Bench, source: str, peer: Peer) -> Turn:
             "eos.id": topic,
             **({"eos.source.group.id": f"{topic}-readers"} if peer.group else {}),
         }
-        read = partial(_read, servers=kafka.bootstrap_servers, topic=source, writes=peer.writes)
+        read = partial(_read, options=options, writes=peer.writes)
         return bench.turn("kafka-eos", SHAPE, options, Deadline(_TURN_S), source=read)
 
 
-def _read(spark: SparkSession, *, servers: str, topic: str, writes: bool) -> DataFrame:
+def _read(
+    spark: SparkSession, checkpoint: str, *, options: Mapping[str, str], writes: bool
+) -> DataFrame:
     """As many rows of each partition in each batch."""
-    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers)
-    reader = reader.option("subscribe", topic).option("startingOffsets", "earliest")
+    start = "earliest"
+    if "eos.source.group.id" in options:
+        start = starting_offsets({**options, "checkpointLocation": checkpoint})
+    reader = spark.readStream.format("kafka").options(**options).option("startingOffsets", start)
     rows = reader.option("maxOffsetsPerTrigger", SHAPE.rows).load().select("value")
     return rows if writes else rows.where("value is null")
 

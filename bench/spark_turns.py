@@ -22,7 +22,7 @@ from eos_sink_lab.testing.local_cluster import LocalCluster
 from eos_sink_lab.testing.spark_jars import spark_kafka_jars
 from eos_sink_lab.testing.waiting import to_stderr
 
-ReadRows = Callable[[SparkSession], DataFrame]
+ReadRows = Callable[[SparkSession, str], DataFrame]
 WriteBatch = Callable[[DataFrame, int], None]
 
 _LOOK_S = 0.02
@@ -89,25 +89,26 @@ class Bench:
             options: of a format, beside the checkpoint.
             deadline: for all of it.
             tasks: of each batch; None: as many as run at the same time.
-            source: reads the rows; None: numbers that Spark makes.
+            source: reads the rows of a query with a checkpoint; None: numbers that Spark makes.
             function: of `foreachBatch`; None: the sink is a format.
 
         Raises:
             TurnFailedError: it did not get there.
         """
-        if source is None:
-            made = self._spark.readStream.format("rate-micro-batch")
-            made = made.option("rowsPerBatch", shape.rows)
-            made = made.option("numPartitions", tasks or self._tasks)
-            rows = made.load().selectExpr(*shape.columns)
-        else:
-            rows = source(self._spark)
-        if function is None:
-            writer = rows.writeStream.format(sink).options(**options)
-        else:
-            writer = rows.writeStream.foreachBatch(function)
-        with tempfile.TemporaryDirectory(prefix="eos-bench-") as checkpoint:
-            query = writer.option("checkpointLocation", f"{checkpoint}/c").start()
+        with tempfile.TemporaryDirectory(prefix="eos-bench-") as home:
+            checkpoint = f"{home}/c"
+            if source is None:
+                made = self._spark.readStream.format("rate-micro-batch")
+                made = made.option("rowsPerBatch", shape.rows)
+                made = made.option("numPartitions", tasks or self._tasks)
+                rows = made.load().selectExpr(*shape.columns)
+            else:
+                rows = source(self._spark, checkpoint)
+            if function is None:
+                writer = rows.writeStream.format(sink).options(**options)
+            else:
+                writer = rows.writeStream.foreachBatch(function)
+            query = writer.option("checkpointLocation", checkpoint).start()
             try:
                 first = _wait_batch(query, sink, shape.warm_up - 1, deadline)
                 before = self._clock.read()

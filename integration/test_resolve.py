@@ -17,7 +17,7 @@ from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.operator_commands import RAN, REFUSED, WAITING, Operator, run_command
 from integration.query import PARTITIONS, ROWS, VERSIONS, Query, rows_of
-from integration.topics import delete_before, unique
+from integration.topics import delete_before
 from tests.snippets import ROOT, snippets_of
 
 
@@ -342,31 +342,4 @@ def test_two_queries_under_one_identity_are_named(query: Query) -> None:
         assert f"checkpoint 's3a://bucket/{place}'" in text
     assert "SECRET" not in text
     assert "SECRET" not in repr(query.log())
-    query.check()
-
-
-@pytest.mark.long
-def test_a_stream_that_another_one_has_followed_is_replayed_without_an_operator(
-    query: Query, operator: Operator
-) -> None:
-    """And an operator decides if its rows have changed."""
-    second = unique("second")
-    first, rows = query.stream, [rows_of(0), rows_of(5), rows_of(6)]
-    query.batches = rows[:1]
-    query.finish()
-    query.restore_checkpoint(0)
-    query.stream, query.batches = second, [rows_of(3)]
-    query.finish()
-    query.restore_checkpoint(0)
-    query.stream, query.batches = first, rows
-    query.finish()
-    query.batches = [*rows, rows_of(3)]
-    query.check()
-    query.restore_checkpoint(0)
-    query.stream, query.batches = second, [rows_of(4)]
-    error = stopped(query)
-    assert error["data"]["stream"] == second
-    operator.chooses("accept", "--stream", second)
-    query.finish()
-    query.batches = [*rows, rows_of(3)]
     query.check()
