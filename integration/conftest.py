@@ -68,14 +68,26 @@ _EVERYWHERE = frozenset({"kafka", "io_threads", "closed_clients", "spark_classes
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Iterator[None]:
     """Tell pytest-xdist what stays together; put what takes longest first, and the tests without a
-    broker last."""
-    units = {item: _unit_of(item) for item in items}
-    for item, unit in units.items():
+    broker last.
+
+    Raises:
+        pytest.UsageError: pytest-xdist does not do it. It names the group in the id of a test,
+            which pytest 9.2 no longer lets it change.
+    """
+    for item in items:
+        unit = _unit_of(item)
         if unit is not None:
             item.add_marker(pytest.mark.xdist_group(unit))
     yield
+    units = {item: _unit_of(item) for item in items}
+    if config.getoption("loadgroup", default=False):
+        alone = [item for item, unit in units.items() if unit and not item.nodeid.endswith(unit)]
+        if alone:
+            raise pytest.UsageError(f"pytest-xdist does not keep {alone[0].nodeid} in its group.")
     sizes = Counter(units.values())
     place = {file: number for number, file in enumerate(_UNIT_OF)}
 
