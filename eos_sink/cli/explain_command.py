@@ -216,10 +216,11 @@ def _list_notes(names: QueryNames, batch: Explanation, reach: str) -> Iterator[s
     elif batch.known is Known.NOT_DECIDED:
         latest = batch.latest.batch if batch.latest else None
         yield (
-            f"The stream's latest decided batch is {latest}. Nothing of a later one is visible: it "
-            "is being written, was aborted, or has not begun. Kafka does not know which batch an "
-            "undecided transaction belongs to; the table shows those of the next batch's slot. A "
-            "task whose rows the driver writes has none."
+            f"The stream's latest decided batch is {latest}. Nothing of a later one is visible, "
+            "unless an operator has dropped its decision: it is being written, was aborted, or has "
+            "not begun. Kafka does not know which batch an undecided transaction belongs to; the "
+            "table shows those of the next batch's slot. A task whose rows the driver writes has "
+            "none."
         )
     elif batch.known is Known.NO_STREAM:
         yield "The log has no decided batch of this stream, so nothing of it is visible."
