@@ -268,7 +268,8 @@ class Committer:
             if others:
                 from eos_sink.driver.former_identities import leave_former_identities
 
-                leave_former_identities(self._kafka, token, decision, others, deadline)
+                group = self._options.source.group if self._options.source else ""
+                leave_former_identities(self._kafka, token, decision, others, group, deadline)
             return others
         return ()
 

@@ -26,11 +26,12 @@ _LOGGER = logging.getLogger("eos_sink.driver")
 _SESSION_MS = 30_000
 
 
-def leave_former_identities(
+def leave_former_identities(  # noqa: PLR0913, PLR0917
     kafka: Kafka,
     token: PlanToken,
     decision: Decision,
     others: Sequence[QueryNames],
+    group: str,
     deadline: Deadline,
 ) -> None:
     """Check that no other identity has decided the batch, and retire the stream there.
@@ -39,6 +40,7 @@ def leave_former_identities(
         token: of the plan under the new identity.
         decision: that is about to be written.
         others: that have claimed its stream.
+        group: that the query moves; "": none.
 
     Raises:
         OperatorNeededError: one has decided this batch, or a later one; or has lost a part of its
@@ -49,11 +51,16 @@ def leave_former_identities(
     # The one that the query has written last tells where it has to go on.
     for names in sorted(others, key=lambda each: records[each].is_left):
         if check_former(decision, names, records[names]):
-            _retire(kafka, names, token, decision, deadline)
+            _retire(kafka, names, token, decision, group, deadline)
 
 
-def _retire(
-    kafka: Kafka, former: QueryNames, token: PlanToken, decision: Decision, deadline: Deadline
+def _retire(  # noqa: PLR0913, PLR0917
+    kafka: Kafka,
+    former: QueryNames,
+    token: PlanToken,
+    decision: Decision,
+    group: str,
+    deadline: Deadline,
 ) -> None:
     """The order is that of a recovery: join, open, settle, list, fence, abort."""
     with (
@@ -78,7 +85,7 @@ def _retire(
         # Its own run, so that the record still tells how the query was started there.
         run = entry.record.run
         current = PlanToken(former, entry.seq, entry.position, metadata, run, _SESSION_MS)
-        change = Change(entry.decision, settled=found.seen, retires=last)
+        change = Change(entry.decision, settled=found.seen, retires=last, group=group)
         register.append(current, change, deadline)
         abort_all(kafka, listed, deadline)
     _LOGGER.warning(

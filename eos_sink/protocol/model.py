@@ -395,6 +395,7 @@ class Change:
         gives_up: it gives up a plan, and repeats the decision.
         source: how far the source was read; None: as before, if that is still true.
         retires: the last batch here of a stream that goes on under another identity.
+        group: that the stream moves there; "": none.
     """
 
     decision: Decision | None
@@ -403,6 +404,7 @@ class Change:
     gives_up: bool = False
     source: SourcePosition | None = None
     retires: BatchId | None = None
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -505,6 +507,9 @@ class LogRecord:
             retired = (*retired, replace(self.latest, batch=self.latest.batch - is_dropped))
         if change.retires:
             retired = (*retired, change.retires)
+            if source is not None and source.group != change.group:
+                # From now on only the checkpoint tells what was read.
+                source = replace(source, stale=True)
         repeats = decision is not None and decision.repeats(self.decision)
         # Before the first decision there is none to repeat.
         undecided = decision is None and self.decision is None

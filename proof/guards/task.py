@@ -166,6 +166,14 @@ GUARDS = (
         rows=("M_NOEARLIER",),
     ),
     guard(
+        "a position does not have what another identity reads",
+        "The rows would be read again under the identity that the query goes back to.",
+        never(_MODEL, "next", "source is not None and source.group != change.group"),
+        "tests/protocol/test_starting_offsets.py::TestAFormerIdentity"
+        "::test_does_not_know_what_was_written_without_the_option",
+        outside="the model has one identity",
+    ),
+    guard(
         "a query and single writes share no identity",
         "Neither could tell what the other one repeats.",
         never(

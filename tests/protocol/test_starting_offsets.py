@@ -11,6 +11,7 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.source_position import Use, choose, read_source
 from eos_sink.ops.starting_offsets import find_starting_offsets
+from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId, Numbering
 from eos_sink.protocol.values import Hanging, HangingLook
 from tests.fakes.kafka import FakeControl, FakeKafka
@@ -237,6 +238,18 @@ class TestAFormerIdentity:
         reader.run()
         reader.world.cluster.coordinator.time_out()
         assert reader.world.visible() == [b"0-0", b"0-1", b"1-0", b"1-1"]
+
+    def test_does_not_know_what_was_written_without_the_option(self, reader: Reader) -> None:
+        former = reader.world.options
+        reader.run()
+        given = given_options(**{**GIVEN, "eos.id": "renamed"})
+        del given["eos.source.group.id"]
+        reader.world.options = parse_options(given)
+        reader.restart()
+        reader.run()
+        reader.world.options = former
+        with pytest.raises(OperatorNeededError):
+            find(reader.world)
 
     def refuse(self, reader: Reader) -> None:
         """A first start under the new identity stops, however often it is tried."""
