@@ -92,7 +92,8 @@ def _text(text: str) -> str:
     """An empty value, of a variable that is not set, is a mistake."""
     if not text:
         raise argparse.ArgumentTypeError("it is empty")
-    if not text.isprintable():
-        # As Python decodes what is not UTF-8, too.
-        raise argparse.ArgumentTypeError(f"{text!r} has a character that no name has")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not UTF-8") from None
     return text

@@ -38,7 +38,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     ("words", "said"),
     [
         (["status", "--bootstrap-server", ""], "argument --bootstrap-server: it is empty"),
-        (["status", "\udcff"], "has a character that no name has"),
+        (["status", "\udcff"], "is not UTF-8"),
         (["verify", ""], "argument TOPIC: it is empty"),
         (["verify", "t", "--partitions", "0-20000000000"], "argument --partitions"),
         (["watch", "--interval", "1e300"], "is not a number of seconds, at most 1000000"),
