@@ -383,13 +383,11 @@ def test_a_write_whose_answer_was_lost_is_in_doubt_behind_the_record_of_another_
     member = one.join()
     one.write(member, 0)
 
-    def lose(name: str, moment: Moment) -> None:
-        if (name, moment) == ("log_producer.commit", Moment.AFTER):
-            one.kafka.process.hook = None
-            other.write(member, 2, batch=2)
-            raise OutcomeUnknownError("No answer from the transaction coordinator.", remedy="")
+    def lose() -> None:
+        other.write(member, 2, batch=2)
+        raise OutcomeUnknownError("No answer from the transaction coordinator.", remedy="")
 
-    one.kafka.process.hook = lose
+    At(one.kafka.process, "log_producer.commit", Moment.AFTER, lose)
     with pytest.raises(OutcomeUnknownError, match="others have written since"):
         one.write(member, 1, batch=1)
     records = one.register.records(one.deadline)
@@ -403,15 +401,13 @@ def test_a_write_whose_answer_was_lost_is_not_in_doubt_if_another_one_has_its_nu
     member = one.join()
     one.write(member, 0)
 
-    def lose(name: str, moment: Moment) -> None:
-        if (name, moment) == ("log_producer.commit", Moment.BEFORE):
-            one.kafka.process.hook = None
-            other.register.open(other.deadline)
-            other.write(member, 1, batch=2)
-            other.write(member, 2, batch=3)
-            raise OutcomeUnknownError("No answer from the transaction coordinator.", remedy="")
+    def lose() -> None:
+        other.register.open(other.deadline)
+        other.write(member, 1, batch=2)
+        other.write(member, 2, batch=3)
+        raise OutcomeUnknownError("No answer from the transaction coordinator.", remedy="")
 
-    one.kafka.process.hook = lose
+    At(one.kafka.process, "log_producer.commit", Moment.BEFORE, lose)
     with pytest.raises(SupersededError):
         one.write(member, 1, batch=1)
 
