@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import logging
 import os
 import signal
@@ -34,7 +33,14 @@ from eos_sink.cli import (
 from eos_sink.cli.arguments import ENVIRONMENT
 from eos_sink.cli.command_parser import CommandParser
 from eos_sink.cli.exit_codes import MEANINGS, ExitCode, describe_exit_codes
-from eos_sink.cli.output import CommandError, Report, print_report, printable, signals_within_calls
+from eos_sink.cli.output import (
+    CommandError,
+    Report,
+    print_error,
+    print_report,
+    printable,
+    signals_within_calls,
+)
 from eos_sink.errors import EosSinkError
 from eos_sink.ops import RefusedChoice
 from eos_sink.version import VERSION
@@ -110,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 "Install eos-sink again with its libraries: pip install --upgrade eos-sink"
             )
         if parsed.json:
-            print(json.dumps({"error": said}, indent=2))
+            print_error(said)
         shown = printable(said, lines=isinstance(error, CommandError) and error.lines)
         if isinstance(error, EosSinkError):
             # Only its remedy has lines of its own: commands.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from eos_sink.cli.exit_codes import ExitCode, describe_exit_codes
+from eos_sink.cli.output import print_error
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -70,7 +70,7 @@ class CommandParser(argparse.ArgumentParser):
         near = next(self._nearest(), None)
         said = message if near is None else f"{message}. Did you mean {near}?"
         if "--json" in self._words:
-            print(json.dumps({"error": said}, indent=2))
+            print_error(said)
         super().error(said)
 
     def _nearest(self) -> Iterator[str]:

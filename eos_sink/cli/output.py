@@ -172,6 +172,11 @@ def print_report(report: Report, *, as_json: bool = False) -> None:
         print(report.text, flush=True)
 
 
+def print_error(said: str) -> None:
+    """Print an error as JSON to standard output, for a program that reads the result there."""
+    print(json.dumps({"error": said}, indent=2))
+
+
 def render(report: Report, *, as_json: bool = False) -> str:
     """The report as plain text, or its document as JSON."""
     if as_json:
