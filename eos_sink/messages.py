@@ -6,7 +6,7 @@ error its whole text. `docs/errors.md` shows this table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -22,8 +22,16 @@ from eos_sink.errors import (
     SupersededError,
     UnfinishedError,
 )
-from eos_sink.identity import DEFAULT_LOG, DEFAULT_PREFIX, Origin, QueryNames
+from eos_sink.identity import (
+    DEFAULT_LOG,
+    DEFAULT_PREFIX,
+    Origin,
+    QueryNames,
+    shown_location,
+)
 from eos_sink.shell import quote, sink_command
+
+Place = tuple[str, int]
 
 _SOME = 5
 _INPUT = (
@@ -105,6 +113,22 @@ _CREATE_DESTINATION = (
     "written."
 )
 _READS_BACK = "Start the query again: it reads back what was decided and finishes it."
+_START = "start the query with startingOffsets=eos_sink.starting_offsets(options)."
+_OF_PAIRS = "batch=batch.batch stream=batch.stream group=known.group stands begins"
+_OLD_CHECKPOINT = "Continue with the old checkpoint."
+_OF_STREAM = "stream=batch.stream"
+_OF_BEGUN = "batch=batch.batch stream=batch.stream begins"
+_LEFT_OUT = (
+    "the last decided batch is {last}, and {batch} follows, at other source offsets (decided end "
+    "and begin): {pairs}. The sink has written no row of what is between: the function of "
+    "foreachBatch has left these batches out, or has caught the error of the sink. It has to write "
+    "the frame of each batch, at least frame.limit(0), and to raise the errors of the sink. "
+    "Nothing of this batch is visible."
+)
+_UNREADABLE = (
+    "the checkpoint at {location} {what}, and option eos.source.group.id needs the source's "
+    "offsets from there. Nothing of the batch is visible."
+)
 
 
 class Text(NamedTuple):
@@ -603,6 +627,158 @@ class Reason:
         "written.",
         "Start the query again.",
     )
+    BEGINS_ELSEWHERE = Text(
+        OperatorNeededError,
+        "{batch} of {checkpoint} begins at other source offsets than those where {last} has ended, "
+        "and would {effects}: {pairs}. Nothing of it is visible.",
+        "{restart}",
+        _OF_PAIRS,
+    )
+    BATCHES_LEFT_OUT = Text(
+        OperatorNeededError,
+        _LEFT_OUT,
+        "{restart} The batches are read again, and what the function writes elsewhere is written "
+        "again.",
+        _OF_PAIRS,
+    )
+    BATCHES_LEFT_OUT_OF_STATE = Text(
+        OperatorNeededError,
+        _LEFT_OUT,
+        "Restore the checkpoint as it was after {last}, and start the query again.",
+        _OF_PAIRS,
+    )
+    POSITION_UNKNOWN = Text(
+        OperatorNeededError,
+        "{begins_new}, and where the query stands in its source only its old checkpoint knows, "
+        "since {stale_since} without eos.source.group.id. With that one, the next batch makes it "
+        "known.",
+        "Set the offsets of group {group} to the first rows that are not in the topic, accept them "
+        "with {offsets} --use group, and start the query again.",
+        _OF_STREAM,
+    )
+    LOST_STATE = Text(
+        OperatorNeededError,
+        "{begins_new}, but that of {last} has state. Rows that wait in it (aggregates, joins, "
+        "watermarks) were read and are in no topic yet; a new checkpoint would lose them, which "
+        "option eos.source.discard.state=true allows.",
+        _OLD_CHECKPOINT,
+        _OF_STREAM,
+    )
+    OTHER_SOURCES = Text(
+        OperatorNeededError,
+        "{begins_new}, and {last} had rows of other sources than the Kafka topics whose offsets "
+        "the decision log has ({topics_some}). A new checkpoint would read the others from "
+        "elsewhere, which option eos.source.discard.state=true allows.",
+        _OLD_CHECKPOINT,
+        _OF_STREAM,
+    )
+    GROUP_DIFFERS = Text(
+        OperatorNeededError,
+        "the query stands at other offsets than group {group} has (decision log and group): "
+        "{pairs}. They were reset, have expired, or another program has committed them. Nothing "
+        "was written.",
+        "Run {offsets} --use record, which commits the log's offsets to the group, and start the "
+        "query again: no row is repeated or skipped.",
+        "group stands committed",
+    )
+    FOREIGN_GROUP = Text(
+        ConfigurationError,
+        "the query has committed nothing to group {group} yet, but the group has offsets, and the "
+        "query begins elsewhere (query and group): {pairs}. Nothing was written.",
+        "Name another group with eos.source.group.id, and start the query again.",
+        "group committed",
+    )
+    HALF_VISIBLE = Text(
+        OperatorNeededError,
+        "partitions {partitions} ({missing} rows) of {decision.batch} were aborted after their "
+        "decision, and its other rows are visible. A new checkpoint would repeat the ones or skip "
+        "the others.",
+        "Start the query with its old checkpoint: it writes these rows again. To give them up on "
+        "purpose: {resolve} --accept",
+        "batch=decision.batch.batch partitions rows=missing",
+    )
+    GROUP_IN_USE = Text(
+        ClusterError,
+        "group {group}, which option eos.source.group.id names, has members ({members_some}): the "
+        "query would overwrite the offsets that they read from. Nothing was written.",
+        "Name a group that no consumer joins.",
+        "group members",
+    )
+    OTHER_CLUSTER = Text(
+        ConfigurationError,
+        "the source's offsets (checkpoint {location}) do not fit the cluster that the sink writes "
+        "to: {gone}. They can only be committed with the rows if the source is on the same "
+        "cluster. Nothing was written.",
+        "Leave eos.source.group.id out.",
+        "places",
+    )
+    ROWS_GONE = Text(
+        OperatorNeededError,
+        "the query cannot go on where it stands in its source: {gone}. Rows that it had not read "
+        "there are lost. Nothing was written.",
+        "Run {offsets} --drop {gone_topics}: the query goes on at the first row that is there. "
+        "{restart}",
+        "places",
+    )
+    ROWS_GONE_UNDER_STATE = Text(
+        OperatorNeededError,
+        "the query cannot go on where it stands in its source: {gone}. Rows that it had not read "
+        "there are lost, and the state of its checkpoint with them, since a new one has to begin "
+        "behind them. Nothing was written.",
+        "Run {offsets} --drop {gone_topics}: the query goes on at the first row that is there. "
+        "Delete the checkpoint directory {location}, add eos.source.discard.state=true to the "
+        f"options, and {_START}",
+        "places",
+    )
+    ROWS_GONE_BEFORE_GROUP = Text(
+        OperatorNeededError,
+        "the query cannot begin where group {group} is: {gone}. Rows that were not read there are "
+        "lost. Nothing was written.",
+        "Run kafka-consumer-groups --bootstrap-server HOST:PORT --group {group_quoted} --topic "
+        "{gone_partitions} --reset-offsets --to-earliest --execute, and start the query again: it "
+        "begins at the first row that is there.",
+        "places",
+    )
+    REPLAYED_ELSEWHERE = Text(
+        OperatorNeededError,
+        "{batch} is decided, and Spark repeats it with other source offsets (decided and now): "
+        "{pairs}. The checkpoint is an older copy, whose batch was made again. Going on would lose "
+        "rows.",
+        "{restart}",
+        "batch=batch.batch stream=batch.stream",
+    )
+    BEGUN_ELSEWHERE = Text(
+        OperatorNeededError,
+        "the decision log does not know who has begun {batch}: {location} has its offsets and no "
+        "commit, and has batches that another sink has finished. Its rows may be in the topic, in "
+        "whole or in part. Nothing of it was written by this sink.",
+        "Start the query with the sink that has finished the batches before, until it has finished "
+        f"this one and is idle. Then, with this sink, {_START}",
+        _OF_BEGUN,
+        Action.LOOK,
+    )
+    BEGUN_BEFORE = Text(
+        OperatorNeededError,
+        "{batch}, the first one of {location}, was begun by a start that the decision log does not "
+        "know: its program has not called eos_sink.starting_offsets before, or failed soon. This "
+        "sink has written nothing of it.",
+        "{restart} The batch is read again, from the same offsets on.",
+        _OF_BEGUN,
+        Action.LOOK,
+    )
+    OTHER_CHECKPOINT = Text(
+        ConfigurationError,
+        _UNREADABLE,
+        "Give the sink the checkpointLocation of this very query, within foreachBatch as an option "
+        "of the writer, and start the query again.",
+    )
+    NO_CHECKPOINT = Text(
+        ConfigurationError,
+        _UNREADABLE,
+        "Give the sink the checkpointLocation of this very query, with its scheme (hdfs://, "
+        f"s3a://, file://), and {_START}",
+    )
+    DAMAGED_CHECKPOINT = Text(ConfigurationError, _UNREADABLE, "{restart}")
 
 
 def stop(text: Text, /, **facts: Any) -> EosSinkError:
@@ -622,14 +798,18 @@ def stop(text: Text, /, **facts: Any) -> EosSinkError:
 
 
 @contextmanager
-def named(names: QueryNames, log: str) -> Iterator[None]:
-    """The edge: errors name the query, and its commands."""
+def named(names: QueryNames, log: str, **known: Any) -> Iterator[None]:
+    """The edge: errors name the query, and its commands.
+
+    Args:
+        known: what else texts need: `source`, its `SourceOptions`.
+    """
     try:
         yield
     except EosSinkError as error:
         if error.stop is not None:
             text, facts = error.stop
-            whole = stop(text, **{"names": names, "log": log, **facts})
+            whole = stop(text, **{"names": names, "log": log, **known, **facts})
             vars(error).update(vars(whole))
             error.args = whole.args
         raise
@@ -644,6 +824,14 @@ def run_again(batch: Any) -> str:
     else:
         return "Start the query with that stream's checkpoint, so that Spark replays the batch."
     return f"Run the write again {how} and the same rows: none is lost or written twice."
+
+
+def as_json(offsets: Mapping[Place, int]) -> dict[str, dict[str, int]]:
+    """Offsets by topic and partition, as Spark writes them."""
+    topics: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        topics.setdefault(topic, {})[str(partition)] = offset
+    return topics
 
 
 def command(what: str, names: QueryNames, log: str, *options: str) -> str:
@@ -709,6 +897,53 @@ def _former_start(facts: _Facts) -> str:
     return f"{'within foreachBatch' if inside else 'with writeStream.format'}, {given}"
 
 
+def _effects(facts: _Facts) -> str:
+    """What a batch would do with rows that begins elsewhere than the one before has ended."""
+    moved = [begins - stands for stands, begins in facts["wrong"].values()]
+    repeated, skipped = -sum(n for n in moved if n < 0), sum(n for n in moved if n > 0)
+    effects = (f"repeat {repeated} rows", repeated), (f"skip {skipped} rows", skipped)
+    return " and ".join(text for text, rows in effects if rows)
+
+
+def _begins_new(facts: _Facts) -> str:
+    batch = facts["batch"]
+    if batch is None:
+        return "a new checkpoint begins"
+    return f"{batch} is of a new checkpoint, and nothing of it is visible"
+
+
+def _last(facts: _Facts) -> str:
+    batch = facts["known"].batch
+    return str(batch) if batch.batch >= 0 else f"the start of stream {batch.stream}"
+
+
+def _restart(facts: _Facts) -> str:
+    """How a checkpoint is replaced that does not fit. Spark ignores startingOffsets once it has its
+    first batch; and only a newer copy has the state of a stream."""
+    known, batch = facts["known"], facts["batch"]
+    if known and batch and known.batch.stream == batch.stream and known.needs_checkpoint:
+        return "Restore the newest copy of the checkpoint, and start the query again."
+    if facts["location"] is None:
+        return f"{_START[0].upper()}{_START[1:]}"
+    return (
+        "Delete the checkpoint directory {location}, which keeps where it began, and "
+        f"{_START}".format_map(facts)
+    )
+
+
+def _show(places: Mapping[Place, Any]) -> str:
+    shown = [f"{topic}[{number}] {text}" for (topic, number), text in sorted(places.items())]
+    more = f" and {len(shown) - _SOME} more" if len(shown) > _SOME else ""
+    return f"{'; '.join(shown[:_SOME])}{more}"
+
+
+def _pick(side: int) -> Callable[[_Facts], dict[str, dict[str, int]]]:
+    """One side of the pairs of offsets, as far as it is there."""
+    return lambda facts: as_json(
+        {place: pair[side] for place, pair in facts["wrong"].items() if pair[side] is not None}
+    )
+
+
 _DERIVED: dict[str, Callable[[_Facts], Any]] = {
     "decision": lambda _: None,
     # Until the edge has added the query's.
@@ -731,4 +966,41 @@ _DERIVED: dict[str, Callable[[_Facts], Any]] = {
         else "Start the query"
     ),
     "was": _former_start,
+    # Of the source's offsets.
+    "source": lambda _: None,
+    "group": lambda facts: facts.find("source.group") or "GROUP",
+    "location": lambda facts: facts["source"] and shown_location(facts["source"].checkpoint),
+    "batch": lambda _: None,
+    "known": lambda _: None,
+    "effects": _effects,
+    "begins_new": _begins_new,
+    "last": _last,
+    "restart": _restart,
+    "stale_since": lambda facts: (
+        f"a batch was decided after {facts['last']}"
+        if facts["known"]
+        else "its last batch was decided"
+    ),
+    "checkpoint": lambda facts: (
+        "the checkpoint"
+        if facts["known"].batch.stream == facts["batch"].stream
+        else "a new checkpoint"
+    ),
+    "offsets": lambda facts: command(
+        "offsets", facts["names"], facts["log"], "--group", quote(facts["group"])
+    ),
+    "pairs": lambda facts: _show(
+        {at: f"{a} and {'none' if b is None else b}" for at, (a, b) in facts["wrong"].items()}
+    ),
+    "stands": _pick(0),
+    "begins": _pick(1),
+    "committed": _pick(1),
+    "topics": lambda facts: sorted({topic for topic, _ in facts["known"].end}),
+    "gone": lambda facts: _show(facts["places_gone"]),
+    "places": lambda facts: {f"{t}[{p}]": why for (t, p), why in facts["places_gone"].items()},
+    "gone_topics": lambda facts: quote(",".join(sorted({t for t, _ in facts["places_gone"]}))),
+    "gone_partitions": lambda facts: quote(
+        ",".join(f"{topic}:{partition}" for topic, partition in sorted(facts["places_gone"]))
+    ),
+    "group_quoted": lambda facts: quote(facts["group"]),
 }

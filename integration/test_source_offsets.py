@@ -282,7 +282,7 @@ def test_a_function_of_foreach_batch_with_another_querys_checkpoint(copy: Copy) 
     assert copy.rows() == ()
     # The log knows nothing of the batch that it has begun, so it might be another sink's.
     copy.options["checkpointLocation"] = right
-    with pytest.raises(OperatorNeededError, match="the batch is read again"):
+    with pytest.raises(OperatorNeededError, match="batch is read again"):
         copy.frame()
     copy.lose_checkpoint()
     run(right, right)

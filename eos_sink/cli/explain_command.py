@@ -23,13 +23,13 @@ from eos_sink.cli.query_name import add_query, find_query
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.messages import as_json
 from eos_sink.ops.alerts import options_for
 from eos_sink.ops.documents import batch_document, decision_document, evidence_document
 from eos_sink.ops.explain import Explanation, Fate, Known, TaskFate, explain_batch, find_batch
 from eos_sink.ops.history import read_histories
 from eos_sink.protocol.model import SourcePosition
 from eos_sink.protocol.outcome import Outcome
-from eos_sink.protocol.source_errors import as_json
 from eos_sink.shell import sink_command
 
 NAME = "explain"

@@ -14,9 +14,9 @@ from eos_sink.cli.query_name import NAME_TO_TYPE, add_query, add_yes, confirm, r
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Unseen
+from eos_sink.messages import as_json
 from eos_sink.ops.documents import source_document
 from eos_sink.ops.source_position import Drop, SourceState, Use, choose, read_source
-from eos_sink.protocol.source_errors import as_json
 from eos_sink.protocol.values import Place
 
 NAME = "offsets"

@@ -110,7 +110,8 @@ class Committer:
             OperatorNeededError: a replay with other rows than decided, an old checkpoint, or one
                 that was moved to another identity during a batch.
         """
-        with named(self._names, self._log), log_superseded(self._names):
+        source = self._options.source
+        with named(self._names, self._log, source=source), log_superseded(self._names):
             self._commit(reports, Deadline(self._options.step_timeout))
 
     def _commit(self, reports: Sequence[TaskReport], deadline: Deadline) -> None:

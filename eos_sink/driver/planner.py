@@ -123,7 +123,11 @@ class Planner:
             OperatorNeededError: the log has lost what was decided.
         """
         deadline = Deadline(self._options.step_timeout)
-        with named(self._names, self._options.log_topic), log_superseded(self._names):
+        source = self._options.source
+        with (
+            named(self._names, self._options.log_topic, source=source),
+            log_superseded(self._names),
+        ):
             try:
                 go_on = self._continue if self._joined(deadline) else self._recover
                 entry = go_on(deadline)

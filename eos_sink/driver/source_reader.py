@@ -12,15 +12,13 @@ from typing import Protocol
 from eos_sink.decision_log.start_notes import read_note, write_note
 from eos_sink.driver.group_claims import find_movers, find_writers
 from eos_sink.driver.settle import settle
-from eos_sink.errors import ConfigurationError, OperatorNeededError
+from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames, shown_location
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.messages import Reason, stop
-from eos_sink.protocol import source_errors
 from eos_sink.protocol.model import BatchId, LogRecord, Numbering, SourcePosition, StartNote
 from eos_sink.protocol.rules import in_doubt, moved_checkpoint
-from eos_sink.protocol.source_errors import Reading
 from eos_sink.protocol.source_rules import (
     SourceBatch,
     SourceLogs,
@@ -30,7 +28,7 @@ from eos_sink.protocol.source_rules import (
     new_partitions,
 )
 from eos_sink.protocol.values import Offsets
-from eos_sink.sink_options import SOURCE_GROUP, SinkOptions, SourceOptions
+from eos_sink.sink_options import SinkOptions, SourceOptions
 
 
 class CheckpointFiles(Protocol):
@@ -49,7 +47,6 @@ class SourceReader:
     """Reads and checks the source's offsets of one query's batches.
 
     Attributes:
-        location: of the checkpoint, without secrets; for errors.
         files: of the checkpoint.
     """
 
@@ -65,7 +62,6 @@ class SourceReader:
         self._names = options.names
         self._numbering = Numbering.FOREACH if options.origin.batch else Numbering.STREAM
         self._source = source
-        self.location = shown_location(source.checkpoint)
         if files is None:
             from eos_sink.checkpoint import Checkpoint
 
@@ -89,7 +85,10 @@ class SourceReader:
         there = self.files.stream_id()
         if there != query:
             found = "no query's" if there is None else f"that of query {there}"
-            raise self._unreadable(f"is {found}, and the rows are of query {query}")
+            raise stop(
+                Reason.NO_CHECKPOINT if there is None else Reason.OTHER_CHECKPOINT,
+                what=f"is {found}, and the rows are of query {query}",
+            )
 
     def read(self, record: LogRecord, batch: BatchId, deadline: Deadline) -> SourceBatch:
         """Return the offsets of a batch that Spark has begun.
@@ -99,13 +98,13 @@ class SourceReader:
         """
         end = self.files.end_offsets(batch.batch)
         if end is None:
-            raise self._unreadable(f"has no offsets of {batch}")
+            raise self._damaged(record, batch, f"has no offsets of {batch}")
         others = self.files.reads_others(batch.batch)
         # Never taken from the log: Spark may have made the batch before this one again, with
         # another end, after a part of its checkpoint was lost.
         before = self._begin_of(batch.batch)
         if before is None:
-            raise self._unreadable(f"does not show where {batch} begins")
+            raise self._damaged(record, batch, f"does not show where {batch} begins")
         # Last: the directory may be deleted at any time, and another query begin in it.
         self.check_query(batch.source)
         known = record.source
@@ -130,13 +129,13 @@ class SourceReader:
             OperatorNeededError, ConfigurationError, ClusterError: it would repeat or skip rows, or
                 this cannot be excluded. Nothing is decided.
         """
-        check_start(self.query(), record, now, discards_state=self._source.discards_state)
+        check_start(record, now, discards_state=self._source.discards_state)
         known, is_new = record.source, is_new_stream(record, now.batch)
         if known is None or is_new or known.group != self._source.group:
             self.check_group(known, now.start, deadline)
         if known is None or known.stale or is_new:
             last = None if known is None or known.stale else known
-            self._check_begin(last, now.start, deadline)
+            self._check_begin(last, now, deadline)
         return now.moves(known)
 
     def check_replay(self, record: LogRecord, batch: BatchId) -> None:
@@ -150,7 +149,9 @@ class SourceReader:
             return
         end = self.files.end_offsets(batch.batch)
         if end is not None and end != known.end:
-            raise source_errors.replayed_elsewhere(self.query(), batch, known, end)
+            places = (place for place in end if known.end.get(place) != end[place])
+            wrong = {place: (known.end.get(place, 0), end[place]) for place in places}
+            raise stop(Reason.REPLAYED_ELSEWHERE, batch=batch, known=known, wrong=wrong)
 
     def check_members(self, deadline: Deadline) -> None:
         """Check that no consumer reads from the group's offsets.
@@ -160,7 +161,7 @@ class SourceReader:
         """
         members = self._kafka.group_members(self._source.group, deadline)
         if members:
-            raise source_errors.group_in_use(self.query(), members)
+            raise stop(Reason.GROUP_IN_USE, members=sorted(members))
 
     def check_first(self, record: LogRecord, deadline: Deadline) -> SourcePosition | None:
         """Check, before anything is written, the batch that Spark has begun.
@@ -176,7 +177,8 @@ class SourceReader:
         """
         stream, number = self.files.stream_id(), self.files.latest_batch()
         if stream is None or number is None:
-            raise self._unreadable("has no metadata or no offsets of a batch")
+            what = "has no metadata or no offsets of a batch"
+            raise stop(Reason.NO_CHECKPOINT, what=what)
         batch = BatchId.numbered_by(self._numbering, stream, number)
         if any(each.stream == batch.stream and each.batch >= number for each in record.decided):
             return None  # A replay, or an old checkpoint, which the tasks refuse.
@@ -242,25 +244,25 @@ class SourceReader:
             self._check_movers(known, deadline, batch.batch if batch else 0)
         return former
 
-    def refuse_begun(self, batch: BatchId, deadline: Deadline) -> OperatorNeededError:
+    def refuse_begun(self, batch: BatchId, deadline: Deadline) -> EosSinkError:
         """The log does not know who has begun this batch. If it is the first one of its checkpoint,
         the log knows from then on where that began."""
         begins = self._begin_of(batch.batch) or {}
+        wrong = {place: (None, at) for place, at in begins.items()}
+        location = shown_location(self._source.checkpoint)
         if batch.batch or self.files.latest_commit() is not None:
-            return source_errors.unfinished_elsewhere(self.query(), batch, begins)
+            return stop(Reason.BEGUN_ELSEWHERE, batch=batch, wrong=wrong, location=location)
         # Where the group is tells more than where this batch begins.
         self.check_group(None, begins, deadline)
         note = StartNote(batch.source, None, begins)
         write_note(self._kafka, self._names, self._source.group, note, deadline)
-        return source_errors.begun_before(self.query(), batch, begins)
+        return stop(Reason.BEGUN_BEFORE, batch=batch, wrong=wrong, location=location)
 
     def check_group(
         self,
         known: SourcePosition | None,
         begins: Offsets,
         deadline: Deadline,
-        *,
-        has_begun: bool = True,
     ) -> None:
         """Check that the group is where a new checkpoint begins, or the query goes on.
 
@@ -269,25 +271,27 @@ class SourceReader:
                 none. Another group has no copy yet, and nothing else either.
             begins: the offsets at which the query begins or goes on; empty: those of the position.
             deadline: for the answer.
-            has_begun: a new checkpoint is there, so the error says that it has to be deleted.
 
         Raises:
             OperatorNeededError: the group's offsets were reset, have expired, or are someone
                 else's; or the query has moved them under another identity.
             ConfigurationError: they are someone else's, and the log has no position.
         """
-        group, query = self._source.group, self.query(has_begun=has_begun)
+        group = self._source.group
         committed = self._kafka.group_offsets(group, deadline)
         if known is not None and known.group == group:
-            if known.differs(committed):
+            places = known.differs(committed)
+            if places:
                 self._check_movers(known, deadline)
-                raise source_errors.group_differs(query, known, committed)
+                wrong = {place: (known.end[place], committed.get(place)) for place in places}
+                raise stop(Reason.GROUP_DIFFERS, wrong=wrong)
             return
         if known is not None:
             # The log tells where the query stands, so the new group's offsets are of no use.
             begins = begins or known.end
-        if any(committed.get(place, offset) != offset for place, offset in begins.items()):
-            raise source_errors.foreign_group(query, begins, committed)
+        foreign = {p: (at, committed[p]) for p, at in begins.items() if committed.get(p, at) != at}
+        if foreign:
+            raise stop(Reason.FOREIGN_GROUP, wrong=foreign)
 
     def _check_movers(
         self, known: SourcePosition | None, deadline: Deadline, number: int = 0
@@ -336,9 +340,7 @@ class SourceReader:
             raise in_doubt(decision, found.doubtful, found.made_again)
         return found.lost
 
-    def check_kept(
-        self, known: SourcePosition, deadline: Deadline, *, has_begun: bool = True
-    ) -> None:
+    def check_kept(self, known: SourcePosition, deadline: Deadline) -> None:
         """Check that the source has the rows at which a query goes on.
 
         Raises:
@@ -348,16 +350,16 @@ class SourceReader:
         logs = read_logs(self._kafka, known, deadline)
         gone = logs.find_gone(known, lambda topic: topics is None or topics.selects(topic))
         if gone:
-            raise source_errors.cannot_continue(self.query(has_begun=has_begun), gone)
+            raise stop(Reason.ROWS_GONE, places_gone=gone)
 
     def _check_begin(
-        self, known: SourcePosition | None, begins: Offsets, deadline: Deadline
+        self, known: SourcePosition | None, now: SourceBatch, deadline: Deadline
     ) -> None:
         """Check where a new checkpoint begins against the rows that the source has.
 
         Args:
             known: the position in the decision log; None: there is none.
-            begins: the offsets of the new checkpoint.
+            now: the first batch of the new checkpoint.
             deadline: for the answer.
 
         Raises:
@@ -365,9 +367,9 @@ class SourceReader:
             OperatorNeededError: rows were deleted before they were read; or rows of a partition
                 that is new in a known topic would be skipped.
         """
-        query = self.query()
         if known is not None:
             self.check_kept(known, deadline)
+        begins = now.start
         bounds = self._kafka.log_bounds(begins, deadline)
         foreign = {
             place: f"is at {offset}, and the partition "
@@ -376,33 +378,20 @@ class SourceReader:
             if place not in bounds or bounds[place][1] < offset
         }
         if foreign:
-            raise source_errors.not_on_this_cluster(query, foreign)
+            raise stop(Reason.OTHER_CLUSTER, places_gone=foreign)
         if known is None:
             return
         new = new_partitions(known, begins)
         skipped = {p: (bounds[p][0], begins[p]) for p in new if begins[p] > bounds[p][0]}
         if skipped:
-            raise source_errors.begins_elsewhere(query, known.batch, known, skipped, new=True)
-
-    def query(self, *, has_begun: bool = True) -> Reading:
-        """What errors name. If a checkpoint has begun, they say that it has to be deleted."""
-        location = self.location if has_begun else None
-        return Reading(self._names, self._options.log_topic, self._source.group, location)
+            raise stop(Reason.BEGINS_ELSEWHERE, batch=now.batch, known=known, wrong=skipped)
 
     def _begin_of(self, number: int) -> Offsets | None:
         """The offsets before a batch, as the checkpoint has them; None: it does not show them."""
         return self.files.end_offsets(number - 1) if number else self.files.initial_offsets()
 
-    def _unreadable(self, what: str) -> ConfigurationError:
-        return ConfigurationError(
-            f"Query {self._names.query}: the checkpoint at {self.location} {what}, and option "
-            f"{SOURCE_GROUP} needs the source's offsets from there. Nothing of the batch is "
-            "visible.",
-            remedy="Give the sink the checkpointLocation of this very query, with its scheme "
-            "(hdfs://, s3a://, file://), within foreachBatch as an option of the writer. If the "
-            "directory was deleted, start the query with "
-            "startingOffsets=eos_sink.starting_offsets(options).",
-        )
+    def _damaged(self, record: LogRecord, batch: BatchId, what: str) -> EosSinkError:
+        return stop(Reason.DAMAGED_CHECKPOINT, what=what, batch=batch, known=record.source)
 
 
 def read_logs(kafka: Kafka, known: SourcePosition, deadline: Deadline) -> SourceLogs:

@@ -17,9 +17,8 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, TopicDescription
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 from eos_sink.kafka_config.cluster_config import ClusterConfig
-from eos_sink.messages import named
+from eos_sink.messages import Reason, as_json, named, stop
 from eos_sink.options import parse_batch_options, parse_options
-from eos_sink.protocol import source_errors
 from eos_sink.protocol.model import BatchId, SourcePosition, StartNote
 from eos_sink.protocol.source_rules import (
     check_whole,
@@ -78,8 +77,9 @@ def find_starting_offsets(
         # Batch writes share its names, and say nothing about a query.
         written = [each for each in (first, *others) if has_written_as_query(each.record)]
         latest = max(written, key=_Query.knows_most, default=first)
-        with named(own.names, own.log_topic):
-            return json.dumps(source_errors.as_json(latest.find(Default(default))))
+        # No checkpoint has begun that would have to be deleted.
+        with named(latest.names, own.log_topic, source=source, location=None):
+            return json.dumps(as_json(latest.find(Default(default))))
 
 
 class _Query:
@@ -93,7 +93,7 @@ class _Query:
         files: CheckpointFiles | None,
     ) -> None:
         self._kafka, self._source = kafka, source
-        self._names = options.names
+        self.names = options.names
         self._reader = SourceReader(kafka, options, source, files)
         self._deadline = Deadline(options.step_timeout)
         with closing(DecisionRegister(kafka, options.names)) as register:
@@ -143,7 +143,7 @@ class _Query:
         position = SourcePosition(group, BatchId("", -1), begins, begins)
         gone = read_logs(self._kafka, position, self._deadline).find_gone(position, lambda _: True)
         if gone:
-            raise source_errors.rows_before_group_are_gone(self._reader.query(), gone)
+            raise stop(Reason.ROWS_GONE_BEFORE_GROUP, places_gone=gone)
         return begins
 
     def _note_start(self) -> Offsets:
@@ -167,7 +167,7 @@ class _Query:
         else:
             raise self._reader.refuse_begun(begun, self._deadline)
         if note != known:
-            write_note(self._kafka, self._names, group, note, self._deadline)
+            write_note(self._kafka, self.names, group, note, self._deadline)
         return note.begins
 
     def _check_new(self) -> SourcePosition:
@@ -177,18 +177,17 @@ class _Query:
             OperatorNeededError, ConfigurationError: it is not known, or something contradicts it.
         """
         record, known = self.record, self.record.source
-        query = self._reader.query(has_begun=False)
         if known is None or known.stale:
-            raise source_errors.unknown_position(query, None, known)
+            raise stop(Reason.POSITION_UNKNOWN, batch=None, known=known)
         if not self._source.discards_state:
-            check_whole(query, None, known)
-        self._reader.check_kept(known, self._deadline, has_begun=False)
-        self._reader.check_group(known, {}, self._deadline, has_begun=False)
-        decision, lost = record.decision, self._reader.settle(self._names, record, self._deadline)
+            check_whole(None, known)
+        self._reader.check_kept(known, self._deadline)
+        self._reader.check_group(known, {}, self._deadline)
+        decision, lost = record.decision, self._reader.settle(self.names, record, self._deadline)
         if decision is not None and lost:
             start = returns_to_start(record, decision, lost)
             if start is None:
-                raise source_errors.half_visible(query, decision, lost)
+                raise stop(Reason.HALF_VISIBLE, decision=decision, lost=lost)
             known = start
         return known
 
@@ -203,7 +202,7 @@ class _Query:
         if not names:
             raise ConfigurationError(
                 "The options name no topic of the source that exists and that this principal may "
-                f"describe, and the decision log knows none of query {self._names.query}.",
+                f"describe, and the decision log knows none of query {self.names.query}.",
                 remedy="Give starting_offsets the source's option subscribe, subscribePattern or "
                 "assign.",
             )

@@ -321,6 +321,11 @@ class SourcePosition:
         """Of two identities of a query the larger one is of that which has written last."""
         return sum(self.reached.values())
 
+    @property
+    def needs_checkpoint(self) -> bool:
+        """True if only the checkpoint has all that the query goes on with."""
+        return self.stateful or self.others
+
     def differs(self, committed: Offsets) -> frozenset[Place]:
         """Return the partitions at which the group has another offset, or none."""
         places = self.end.items()

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from eos_sink.protocol import source_errors
+from eos_sink.messages import Reason, stop
 from eos_sink.protocol.model import BatchId, Decision, LogRecord, Numbering, SourcePosition
-from eos_sink.protocol.source_errors import Reading
 from eos_sink.protocol.values import Offsets, Place
 
 MADE_AGAIN = "is of a topic that was deleted and created again"
@@ -122,9 +121,7 @@ def is_new_stream(record: LogRecord, batch: BatchId) -> bool:
     return known.batch.stream != batch.stream
 
 
-def check_start(
-    query: Reading, record: LogRecord, now: SourceBatch, *, discards_state: bool
-) -> None:
+def check_start(record: LogRecord, now: SourceBatch, *, discards_state: bool) -> None:
     """Check that a batch begins where the query stands.
 
     Args:
@@ -138,7 +135,8 @@ def check_start(
         if _last_stream(record) in (None, now.batch.stream):
             # Spark's checkpoint has gone on from batch to batch; or it is the first one.
             return
-        raise source_errors.unknown_position(query, now.batch, known)
+        raise stop(Reason.POSITION_UNKNOWN, batch=now.batch, known=known)
+    same = known.batch.stream == now.batch.stream
     made_again = {
         topic
         for topic, known_id in known.topics.items()
@@ -146,10 +144,11 @@ def check_start(
     }
     if made_again:
         places = (place for place in known.reached if place[0] in made_again)
-        raise source_errors.cannot_continue(query, dict.fromkeys(places, MADE_AGAIN))
-    same = known.batch.stream == now.batch.stream
+        under_state = same and known.needs_checkpoint
+        reason = Reason.ROWS_GONE_UNDER_STATE if under_state else Reason.ROWS_GONE
+        raise stop(reason, places_gone=dict.fromkeys(places, MADE_AGAIN))
     if not same and not discards_state:
-        check_whole(query, now.batch, known)
+        check_whole(now.batch, known)
     left_out = same and now.batch.batch > known.batch.batch + 1
     # Batches without rows are not decided while the option is off. The function of foreachBatch
     # calls the sink, and may have caught its error: then rows of the batches between are nowhere.
@@ -168,13 +167,16 @@ def check_start(
         if place in reached
         and ((start < reached[place] and not unwritten) or (start > reached[place] and not skipped))
     }
-    if wrong and left_out and is_function:
-        raise source_errors.batches_left_out(query, now.batch, known, wrong)
     if wrong:
-        raise source_errors.begins_elsewhere(query, now.batch, known, wrong, new=not same)
+        reason = Reason.BEGINS_ELSEWHERE
+        if left_out and is_function:
+            # Only the checkpoint of then has the state.
+            of_state = known.needs_checkpoint
+            reason = Reason.BATCHES_LEFT_OUT_OF_STATE if of_state else Reason.BATCHES_LEFT_OUT
+        raise stop(reason, batch=now.batch, known=known, wrong=wrong)
 
 
-def check_whole(query: Reading, batch: BatchId | None, known: SourcePosition) -> None:
+def check_whole(batch: BatchId | None, known: SourcePosition) -> None:
     """Check that the position is all that a new checkpoint needs.
 
     Args:
@@ -184,9 +186,9 @@ def check_whole(query: Reading, batch: BatchId | None, known: SourcePosition) ->
         OperatorNeededError: the old checkpoint has more.
     """
     if known.stateful:
-        raise source_errors.lost_state(query, batch, known)
+        raise stop(Reason.LOST_STATE, batch=batch, known=known)
     if known.others:
-        raise source_errors.other_sources(query, batch, known)
+        raise stop(Reason.OTHER_SOURCES, batch=batch, known=known)
 
 
 def has_written_as_query(record: LogRecord) -> bool:

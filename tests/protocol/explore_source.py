@@ -18,7 +18,6 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.resolve import Choice
 from eos_sink.ops.source_position import Use, choose, read_source
 from eos_sink.options import parse_batch_options, parse_options
-from eos_sink.protocol.source_errors import USE_GROUP, USE_RECORD
 from tests.fakes.kafka import FakeKafka
 from tests.ops.operator import Operator
 from tests.protocol.actor import Actor
@@ -252,19 +251,16 @@ class SourceStory:
                 self.world.accepted.update(self.world.rows())
             self._group += "-2"
             self._switch(on=True)
-        elif USE_RECORD in remedy:
-            chosen = Use.GROUP if self.plot.resets and self._is_reset() else Use.RECORD
-            if chosen is Use.GROUP:
+        elif "--use record" in remedy:
+            if self.plot.resets and self._is_reset():
                 self.world.accepted.update(self.world.rows())
-            self._use(chosen, remedy)
-            self._delete()
-        elif "first rows that are not in the topic" in remedy:
+                self._use(Use.GROUP, remedy)
+                self._delete()
+            else:
+                self._use(Use.RECORD, remedy)
+        elif "--use group" in remedy:
             self._set_group()
             self._use(Use.GROUP, remedy)
-            self._delete()
-        elif USE_GROUP in remedy:
-            self._use(Use.GROUP, remedy)
-            self._delete()
         elif isinstance(error, OperatorNeededError) and "--accept" in remedy:
             if not self._restore():
                 seen = set(self.world.visible())
