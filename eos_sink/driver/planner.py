@@ -432,15 +432,9 @@ class Planner:
         checkpoint is gone: what it had read has to be read again. Then check, once for each
         checkpoint, the batch that Spark has begun; the log knows from then on where the query is.
         """
-        decision = entry.decision
-        if decision is not None and found.lost and not found.doubtful:
-            from eos_sink.protocol.source_rules import returns_to_start
-
-            start = returns_to_start(entry.record, decision, found.lost)
-            if start is not None and source.stream != decision.batch.source:
-                # The group moves with the position: a reset of it must not be overwritten.
-                source.check_kept(start, deadline)
-                source.check_group(entry.record.source, {}, deadline)
+        if found.lost and not found.doubtful:
+            start = source.find_return(entry.record, found.lost, deadline)
+            if start is not None:
                 entry, found = self._write_source(entry, None, start, deadline), Settlement()
         if self._members_seen is None or self._members_seen.passed:
             # Spark keeps a planner over restarts of its query.

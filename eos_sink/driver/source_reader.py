@@ -1,4 +1,4 @@
-"""The source's offsets of a batch: read from Spark's checkpoint, and compared with the position.
+"""The source's offsets of a batch: read from Spark's checkpoint, with the facts for `handover`.
 
 The planner compares at the first plan of a process, before anything is written. The committer
 compares again before it decides, since another driver may have moved the position since.
@@ -6,6 +6,7 @@ compares again before it decides, since another driver may have moved the positi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Protocol
 
@@ -17,17 +18,23 @@ from eos_sink.identity import QueryNames, shown_location
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.messages import Reason, stop
+from eos_sink.protocol.handover import (
+    Handover,
+    check_foreign_group,
+    check_replay,
+    first_position,
+    judge,
+)
 from eos_sink.protocol.model import BatchId, LogRecord, Numbering, SourcePosition, StartNote
 from eos_sink.protocol.rules import in_doubt, moved_checkpoint
 from eos_sink.protocol.source_rules import (
     SourceBatch,
     SourceLogs,
-    check_start,
     has_written_as_query,
     is_new_stream,
-    new_partitions,
+    returns_to_start,
 )
-from eos_sink.protocol.values import Offsets
+from eos_sink.protocol.values import Offsets, Place
 from eos_sink.sink_options import SinkOptions, SourceOptions
 
 
@@ -129,29 +136,41 @@ class SourceReader:
             OperatorNeededError, ConfigurationError, ClusterError: it would repeat or skip rows, or
                 this cannot be excluded. Nothing is decided.
         """
-        check_start(record, now, discards_state=self._source.discards_state)
-        known, is_new = record.source, is_new_stream(record, now.batch)
-        if known is None or is_new or known.group != self._source.group:
-            self.check_group(known, now.start, deadline)
-        if known is None or known.stale or is_new:
-            last = None if known is None or known.stale else known
-            self._check_begin(last, now, deadline)
-        return now.moves(known)
+        return self._judge(record, now, frozenset(), deadline)
 
-    def check_replay(self, record: LogRecord, batch: BatchId) -> None:
-        """Check that a decided batch is repeated with the offsets that it had.
+    def find_begin(
+        self, record: LogRecord, lost: frozenset[int], deadline: Deadline
+    ) -> SourcePosition:
+        """Return where a new checkpoint begins.
+
+        Args:
+            record: the latest one.
+            lost: what is lost of its decision, which is settled.
+            deadline: for all answers.
 
         Raises:
-            OperatorNeededError: it is not.
+            OperatorNeededError, ConfigurationError: it is not known, or something contradicts it.
         """
-        known = record.source
-        if known is None or known.batch != batch:
-            return
-        end = self.files.end_offsets(batch.batch)
-        if end is not None and end != known.end:
-            places = (place for place in end if known.end.get(place) != end[place])
-            wrong = {place: (known.end.get(place, 0), end[place]) for place in places}
-            raise stop(Reason.REPLAYED_ELSEWHERE, batch=batch, known=known, wrong=wrong)
+        return self._judge(record, None, lost, deadline)
+
+    def find_return(
+        self, record: LogRecord, lost: frozenset[int], deadline: Deadline
+    ) -> SourcePosition | None:
+        """Return the start of a decided batch that has become invisible, if its checkpoint is gone:
+        what it had read has to be read again.
+
+        Raises:
+            OperatorNeededError: as in `find_begin`.
+        """
+        start, decision = returns_to_start(record, lost), record.decision
+        if start is None or decision is None or self.stream == decision.batch.source:
+            return None
+        # The group moves with the position: a reset of it must not be overwritten.
+        return self.find_begin(record, lost, deadline)
+
+    def check_replay(self, record: LogRecord, batch: BatchId) -> None:
+        """See `handover.check_replay`."""
+        check_replay(record, batch, self.files.end_offsets(batch.batch))
 
     def check_members(self, deadline: Deadline) -> None:
         """Check that no consumer reads from the group's offsets.
@@ -195,25 +214,9 @@ class SourceReader:
                 note = read_note(self._kafka, self._source.group, deadline)
                 if note is None or not note.is_before(batch.source, batch.batch):
                     raise self.refuse_begun(batch, deadline)
-        known, now = record.source, self.read(record, batch, deadline)
+        now = self.read(record, batch, deadline)
         moved = self.check(record, now, deadline)
-        if known is not None and not known.stale and former is None:
-            reached = known.reached
-            new = {place: at for place, at in now.start.items() if place not in reached}
-            if not new or not is_new_stream(record, batch):
-                return None
-            # "latest" would be another offset at the next start. The decision still is the one
-            # that has moved the position, and of all else nothing changes.
-            return replace(
-                known,
-                group=self._source.group,
-                left={**known.left, **new},
-                topics={**now.topics, **known.topics},
-            )
-        # Before a stream's first batch no row of any source is read.
-        others = moved.others and number > 0
-        first = BatchId(batch.stream, number - 1)
-        return replace(moved, batch=first, end=now.start, others=others)
+        return first_position(record, now, moved, follows=former is not None)
 
     def check_former(
         self, known: SourcePosition | None, batch: BatchId | None, deadline: Deadline
@@ -253,45 +256,39 @@ class SourceReader:
         if batch.batch or self.files.latest_commit() is not None:
             return stop(Reason.BEGUN_ELSEWHERE, batch=batch, wrong=wrong, location=location)
         # Where the group is tells more than where this batch begins.
-        self.check_group(None, begins, deadline)
+        check_foreign_group(begins, self._kafka.group_offsets(self._source.group, deadline))
         note = StartNote(batch.source, None, begins)
         write_note(self._kafka, self._names, self._source.group, note, deadline)
         return stop(Reason.BEGUN_BEFORE, batch=batch, wrong=wrong, location=location)
 
-    def check_group(
+    def _judge(
         self,
-        known: SourcePosition | None,
-        begins: Offsets,
+        record: LogRecord,
+        now: SourceBatch | None,
+        lost: frozenset[int],
         deadline: Deadline,
-    ) -> None:
-        """Check that the group is where a new checkpoint begins, or the query goes on.
-
-        Args:
-            known: the position in the decision log, of which its group has a copy; None: there is
-                none. Another group has no copy yet, and nothing else either.
-            begins: the offsets at which the query begins or goes on; empty: those of the position.
-            deadline: for the answer.
-
-        Raises:
-            OperatorNeededError: the group's offsets were reset, have expired, or are someone
-                else's; or the query has moved them under another identity.
-            ConfigurationError: they are someone else's, and the log has no position.
-        """
-        group = self._source.group
-        committed = self._kafka.group_offsets(group, deadline)
-        if known is not None and known.group == group:
-            places = known.differs(committed)
-            if places:
+    ) -> SourcePosition:
+        """Ask for the facts that the judgement needs: of a checkpoint that goes on, none."""
+        group, topics = self._source.group, self._source.topics
+        handover = Handover(
+            record,
+            now,
+            group,
+            lost,
+            discards_state=self._source.discards_state,
+            reads=lambda topic: topics is None or topics.selects(topic),
+        )
+        known = record.source
+        if handover.needs_group:
+            committed = self._kafka.group_offsets(group, deadline)
+            if known and not known.stale and known.group == group and known.differs(committed):
                 self._check_movers(known, deadline)
-                wrong = {place: (known.end[place], committed.get(place)) for place in places}
-                raise stop(Reason.GROUP_DIFFERS, wrong=wrong)
-            return
-        if known is not None:
-            # The log tells where the query stands, so the new group's offsets are of no use.
-            begins = begins or known.end
-        foreign = {p: (at, committed[p]) for p, at in begins.items() if committed.get(p, at) != at}
-        if foreign:
-            raise stop(Reason.FOREIGN_GROUP, wrong=foreign)
+            handover = replace(handover, committed=committed)
+        if handover.needs_logs:
+            begins = now.start if now else ()
+            logs = read_logs(self._kafka, handover.known, deadline, begins)
+            handover = replace(handover, logs=logs)
+        return judge(handover)
 
     def _check_movers(
         self, known: SourcePosition | None, deadline: Deadline, number: int = 0
@@ -340,52 +337,6 @@ class SourceReader:
             raise in_doubt(decision, found.doubtful, found.made_again)
         return found.lost
 
-    def check_kept(self, known: SourcePosition, deadline: Deadline) -> None:
-        """Check that the source has the rows at which a query goes on.
-
-        Raises:
-            OperatorNeededError: it has not.
-        """
-        topics = self._source.topics
-        logs = read_logs(self._kafka, known, deadline)
-        gone = logs.find_gone(known, lambda topic: topics is None or topics.selects(topic))
-        if gone:
-            raise stop(Reason.ROWS_GONE, places_gone=gone)
-
-    def _check_begin(
-        self, known: SourcePosition | None, now: SourceBatch, deadline: Deadline
-    ) -> None:
-        """Check where a new checkpoint begins against the rows that the source has.
-
-        Args:
-            known: the position in the decision log; None: there is none.
-            now: the first batch of the new checkpoint.
-            deadline: for the answer.
-
-        Raises:
-            ConfigurationError: the source is on another cluster.
-            OperatorNeededError: rows were deleted before they were read; or rows of a partition
-                that is new in a known topic would be skipped.
-        """
-        if known is not None:
-            self.check_kept(known, deadline)
-        begins = now.start
-        bounds = self._kafka.log_bounds(begins, deadline)
-        foreign = {
-            place: f"is at {offset}, and the partition "
-            + (f"ends at {bounds[place][1]}" if place in bounds else "does not exist")
-            for place, offset in begins.items()
-            if place not in bounds or bounds[place][1] < offset
-        }
-        if foreign:
-            raise stop(Reason.OTHER_CLUSTER, places_gone=foreign)
-        if known is None:
-            return
-        new = new_partitions(known, begins)
-        skipped = {p: (bounds[p][0], begins[p]) for p in new if begins[p] > bounds[p][0]}
-        if skipped:
-            raise stop(Reason.BEGINS_ELSEWHERE, batch=now.batch, known=known, wrong=skipped)
-
     def _begin_of(self, number: int) -> Offsets | None:
         """The offsets before a batch, as the checkpoint has them; None: it does not show them."""
         return self.files.end_offsets(number - 1) if number else self.files.initial_offsets()
@@ -394,8 +345,14 @@ class SourceReader:
         return stop(Reason.DAMAGED_CHECKPOINT, what=what, batch=batch, known=record.source)
 
 
-def read_logs(kafka: Kafka, known: SourcePosition, deadline: Deadline) -> SourceLogs:
-    """Ask the brokers for the topics of a position."""
-    places = known.reached
+def read_logs(
+    kafka: Kafka, known: SourcePosition | None, deadline: Deadline, begins: Iterable[Place] = ()
+) -> SourceLogs:
+    """Ask the brokers for the topics of a position.
+
+    Args:
+        begins: more partitions.
+    """
+    places = known.reached if known else {}
     ids = kafka.topic_ids({topic for topic, _ in places}, deadline)
-    return SourceLogs(ids, kafka.log_bounds(places, deadline))
+    return SourceLogs(ids, kafka.log_bounds({*places, *begins}, deadline))

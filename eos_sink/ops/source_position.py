@@ -95,7 +95,7 @@ def read_source(
         evidence = evidence_in_log(names, decision, settled=entry.record.settled)
         found = ask_all(kafka, evidence, deadline)
         lost = frozenset(e.entry.partition for e in found if outcome(e) is Outcome.LOST)
-        position = returns_to_start(entry.record, decision, lost) or known
+        position = returns_to_start(entry.record, lost) or known
     committed = kafka.group_offsets(group, deadline)
     places = {*(position.reached if position else ()), *committed}
     ends = {place: at[1] for place, at in kafka.log_bounds(places, deadline).items()}

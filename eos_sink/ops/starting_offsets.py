@@ -20,11 +20,7 @@ from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.messages import Reason, as_json, named, stop
 from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol.model import BatchId, SourcePosition, StartNote
-from eos_sink.protocol.source_rules import (
-    check_whole,
-    has_written_as_query,
-    returns_to_start,
-)
+from eos_sink.protocol.source_rules import has_written_as_query
 from eos_sink.protocol.values import Offsets, Place
 from eos_sink.sink_options import SOURCE_GROUP, SinkOptions, SourceOptions
 
@@ -176,20 +172,8 @@ class _Query:
         Raises:
             OperatorNeededError, ConfigurationError: it is not known, or something contradicts it.
         """
-        record, known = self.record, self.record.source
-        if known is None or known.stale:
-            raise stop(Reason.POSITION_UNKNOWN, batch=None, known=known)
-        if not self._source.discards_state:
-            check_whole(None, known)
-        self._reader.check_kept(known, self._deadline)
-        self._reader.check_group(known, {}, self._deadline)
-        decision, lost = record.decision, self._reader.settle(self.names, record, self._deadline)
-        if decision is not None and lost:
-            start = returns_to_start(record, decision, lost)
-            if start is None:
-                raise stop(Reason.HALF_VISIBLE, decision=decision, lost=lost)
-            known = start
-        return known
+        lost = self._reader.settle(self.names, self.record, self._deadline)
+        return self._reader.find_begin(self.record, lost, self._deadline)
 
     def _list_partitions(self, known: Iterable[str]) -> list[Place]:
         selected = self._source.topics

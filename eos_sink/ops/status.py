@@ -183,7 +183,7 @@ class QueryStatus:
         if self.record is None or self.decision is None:
             return self.record.source if self.record else None
         lost = frozenset(self.partitions_that_are(Outcome.LOST))
-        return returns_to_start(self.record, self.decision, lost) or self.record.source
+        return returns_to_start(self.record, lost) or self.record.source
 
     @property
     def source_lag(self) -> int | None:

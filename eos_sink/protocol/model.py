@@ -326,6 +326,12 @@ class SourcePosition:
         """True if only the checkpoint has all that the query goes on with."""
         return self.stateful or self.others
 
+    def lacks(self, begins: Offsets) -> list[Place]:
+        """Return the partitions of known topics at which the query has never been."""
+        reached = self.reached
+        topics = {topic for topic, _ in reached}
+        return sorted(place for place in begins if place not in reached and place[0] in topics)
+
     def differs(self, committed: Offsets) -> frozenset[Place]:
         """Return the partitions at which the group has another offset, or none."""
         places = self.end.items()

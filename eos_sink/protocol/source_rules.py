@@ -1,16 +1,11 @@
-"""The rules of the source's offsets: where a batch may begin, and what it moves. Pure.
-
-The position in the decision log is the truth, since it is a part of the decision. The consumer
-group has a copy for other tools. Spark's checkpoint says where each batch begins and ends.
-"""
+"""The source's offsets of a batch, and the topics that they are of. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from eos_sink.messages import Reason, stop
-from eos_sink.protocol.model import BatchId, Decision, LogRecord, Numbering, SourcePosition
+from eos_sink.protocol.model import BatchId, LogRecord, SourcePosition
 from eos_sink.protocol.values import Offsets, Place
 
 MADE_AGAIN = "is of a topic that was deleted and created again"
@@ -117,106 +112,26 @@ def is_new_stream(record: LogRecord, batch: BatchId) -> bool:
     the position is not known, than the latest batch."""
     known = record.source
     if known is None or known.stale:
-        return _last_stream(record) != batch.stream
+        return last_stream(record) != batch.stream
     return known.batch.stream != batch.stream
-
-
-def check_start(record: LogRecord, now: SourceBatch, *, discards_state: bool) -> None:
-    """Check that a batch begins where the query stands.
-
-    Args:
-        discards_state: a new checkpoint may go on without what only the one before has.
-
-    Raises:
-        OperatorNeededError: it would repeat or skip rows, or nothing tells where the query stands.
-    """
-    known = record.source
-    if known is None or known.stale:
-        if _last_stream(record) in (None, now.batch.stream):
-            # Spark's checkpoint has gone on from batch to batch; or it is the first one.
-            return
-        raise stop(Reason.POSITION_UNKNOWN, batch=now.batch, known=known)
-    same = known.batch.stream == now.batch.stream
-    made_again = {
-        topic
-        for topic, known_id in known.topics.items()
-        if now.topics.get(topic, known_id) != known_id
-    }
-    if made_again:
-        places = (place for place in known.reached if place[0] in made_again)
-        under_state = same and known.needs_checkpoint
-        reason = Reason.ROWS_GONE_UNDER_STATE if under_state else Reason.ROWS_GONE
-        raise stop(reason, places_gone=dict.fromkeys(places, MADE_AGAIN))
-    if not same and not discards_state:
-        check_whole(now.batch, known)
-    left_out = same and now.batch.batch > known.batch.batch + 1
-    # Batches without rows are not decided while the option is off. The function of foreachBatch
-    # calls the sink, and may have caught its error: then rows of the batches between are nowhere.
-    is_function = now.batch.numbering is Numbering.FOREACH
-    skipped = left_out and not is_function
-    reached = known.reached
-    # Nothing of this identity is visible that could be repeated: the position is only where its
-    # first start began. The function may have named another query's checkpoint then.
-    unwritten = is_function and known.batch.batch < 0 and not record.decided
-    # Two runs that share a directory may have put one's end behind the other's; a topic that
-    # was made again ends before.
-    begins = {place: min(start, now.end[place]) for place, start in now.start.items()}
-    wrong = {
-        place: (reached[place], start)
-        for place, start in begins.items()
-        if place in reached
-        and ((start < reached[place] and not unwritten) or (start > reached[place] and not skipped))
-    }
-    if wrong:
-        reason = Reason.BEGINS_ELSEWHERE
-        if left_out and is_function:
-            # Only the checkpoint of then has the state.
-            of_state = known.needs_checkpoint
-            reason = Reason.BATCHES_LEFT_OUT_OF_STATE if of_state else Reason.BATCHES_LEFT_OUT
-        raise stop(reason, batch=now.batch, known=known, wrong=wrong)
-
-
-def check_whole(batch: BatchId | None, known: SourcePosition) -> None:
-    """Check that the position is all that a new checkpoint needs.
-
-    Args:
-        batch: of the new checkpoint; None: it has none yet.
-
-    Raises:
-        OperatorNeededError: the old checkpoint has more.
-    """
-    if known.stateful:
-        raise stop(Reason.LOST_STATE, batch=batch, known=known)
-    if known.others:
-        raise stop(Reason.OTHER_SOURCES, batch=batch, known=known)
 
 
 def has_written_as_query(record: LogRecord) -> bool:
     """True if the identity has a query's batch, or its position."""
-    return record.source is not None or _last_stream(record) is not None
+    return record.source is not None or last_stream(record) is not None
 
 
-def _last_stream(record: LogRecord) -> str | None:
+def last_stream(record: LogRecord) -> str | None:
     """The stream of the latest decided batch of a query; None: there is none."""
     streams = [batch.stream for batch in record.decided if batch.numbering.is_by_spark]
     return streams[-1] if streams else None
 
 
-def new_partitions(known: SourcePosition, now: Offsets) -> list[Place]:
-    """The partitions of known topics that the position does not have: they have to be read from
-    their first row."""
-    reached = known.reached
-    topics = {topic for topic, _ in reached}
-    return sorted(place for place in now if place not in reached and place[0] in topics)
-
-
-def returns_to_start(
-    record: LogRecord, decision: Decision, lost: frozenset[int]
-) -> SourcePosition | None:
-    """The position of a new checkpoint if the decision has become invisible as a whole: its rows
-    have to be read again. None: it has not, or did not move the position."""
-    known = record.source
-    if known is None or known.stale or known.batch != decision.batch:
+def returns_to_start(record: LogRecord, lost: frozenset[int]) -> SourcePosition | None:
+    """Return the position of a new checkpoint if the decision has become invisible as a whole, so
+    that its rows have to be read again; None if it has not, or did not move the position."""
+    known, decision = record.source, record.decision
+    if known is None or known.stale or decision is None or known.batch != decision.batch:
         return None
     if not decision.is_invisible(lost):
         return None

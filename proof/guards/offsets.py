@@ -5,6 +5,7 @@ from __future__ import annotations
 from proof.guards.guard import always, drop, guard, never, swap
 
 _RULES = "eos_sink/protocol/source_rules.py"
+_HANDOVER = "eos_sink/protocol/handover.py"
 _READER = "eos_sink/driver/source_reader.py"
 _COMMITTER = "eos_sink/driver/committer.py"
 _PLANNER = "eos_sink/driver/planner.py"
@@ -37,21 +38,21 @@ GUARDS = (
     guard(
         "a checkpoint that begins before the position stops",
         "It would write rows again that are visible.",
-        never(_RULES, "check_start", "start < reached[place]"),
+        never(_HANDOVER, "_check_begin", "start < reached[place]"),
         f"{_NEW}test_elsewhere_it_stops_and_names_both_sides[transactions-repeats]",
         rows=("M_EARLIER",),
     ),
     guard(
         "a checkpoint that begins behind the position stops",
         "It would skip rows that are not visible.",
-        never(_RULES, "check_start", "start > reached[place] and not skipped"),
+        never(_HANDOVER, "_check_begin", "start > reached[place] and not skipped"),
         f"{_NEW}test_elsewhere_it_stops_and_names_both_sides[transactions-skips]",
         rows=("M_LATER",),
     ),
     guard(
         "a batch that foreachBatch has left out stops the next one",
         "Its function may have caught the sink's error: Spark goes on, and the rows are nowhere.",
-        swap(_RULES, "check_start", "is_function = ...", "is_function = False"),
+        swap(_HANDOVER, "_check_begin", "is_function = ...", "is_function = False"),
         f"{_CATCHES}test_stops_at_each_batch_that_follows[transactions-1]",
         outside="the model has no foreachBatch",
     ),
@@ -100,21 +101,21 @@ GUARDS = (
     guard(
         "a decided batch is repeated with its offsets",
         "Without rows nothing else tells that the batch was made again from an older checkpoint.",
-        never(_READER, "check_replay", "if end is not None and end != known.end:"),
+        never(_HANDOVER, "check_replay", "if known and ...:"),
         f"{_BATCH}test_a_replay_of_other_offsets_stops[transactions]",
         rows=("M_REPLAYEND",),
     ),
     guard(
         "a new partition is read from its first row",
         "Rows that came before the query knew of the partition would be skipped.",
-        never(_READER, "_check_begin", "if skipped:"),
+        never(_HANDOVER, "_check_logs", "if skipped:"),
         f"{_NEW}test_a_new_partition_begins_at_its_first_row[transactions]",
         rows=("M_NEWPARTITION",),
     ),
     guard(
         "a source that has deleted rows at the position stops",
         "If failOnDataLoss is false, Spark would skip them silently.",
-        never(_READER, "check_kept", "if gone:"),
+        never(_HANDOVER, "_check_kept", "if gone:"),
         f"{_NEW}test_rows_that_were_deleted_stop_it[transactions]",
         outside="the model's source keeps its rows",
     ),
@@ -122,14 +123,14 @@ GUARDS = (
         "where a new topic of a new checkpoint begins is noted before any row",
         "Its end, with default='latest', is elsewhere when the next checkpoint begins: the rows "
         "in between would be skipped.",
-        always(_READER, "check_first", "not new or not is_new_stream(record, batch)"),
+        always(_HANDOVER, "first_position", "not new or not is_new_stream(record, now.batch)"),
         f"{_TOPIC}test_is_read_from_where_its_first_start_was[transactions]",
         outside="in the model a topic begins with the first decision that has it",
     ),
     guard(
         "a new checkpoint of a query with state stops",
         "Rows that wait in the state are read and in no topic.",
-        never(_RULES, "check_start", "if not same and ...:"),
+        never(_HANDOVER, "_check_whole", "if known.stateful:"),
         f"{_NEW}test_state_is_not_lost_in_silence[transactions]",
         rows=("M_STATEFUL",),
     ),
@@ -150,35 +151,35 @@ GUARDS = (
     guard(
         "a position that is taken back leaves a reset of the group",
         "What an operator has set would be overwritten silently.",
-        drop(_PLANNER, "_check_source", "source.check_group(...)"),
+        swap(_READER, "find_return", "self.find_begin(...)", "start"),
         f"{_LOST}test_a_reset_of_the_group_is_not_overwritten",
         rows=("M_DROPBLIND",),
     ),
     guard(
         "a new checkpoint begins where the group is",
         "If the group was reset or has expired, an operator says which of the two counts.",
-        never(_READER, "check_group", "if places:"),
+        never(_HANDOVER, "_check_group", "if places:"),
         f"{_NEW}test_a_group_that_was_reset_stops_it[transactions]",
         rows=("M_GROUP",),
     ),
     guard(
         "a query that is new to a group begins where the group is",
         "The offsets are another program's, and so may be the rows before them.",
-        never(_READER, "check_group", "if foreign:"),
+        never(_HANDOVER, "check_foreign_group", "if wrong:"),
         f"{_FIRST}test_offsets_of_another_program_are_not_overwritten[transactions]",
         rows=("M_GROUPFIRST",),
     ),
     guard(
         "another group has no other offsets",
         "They would be another program's, and the query's next commit would overwrite them.",
-        never(_READER, "check", "known.group != self._source.group"),
+        never(_HANDOVER, "Handover.needs_group", "known.group != self.group"),
         f"{_ANOTHER}test_that_another_program_uses_is_not_overwritten[transactions-False]",
         outside="the model has one group",
     ),
     guard(
         "a new checkpoint of a query with other sources stops",
         "Only the old checkpoint knows where the query stands in them.",
-        never(_RULES, "check_whole", "if known.others:"),
+        never(_HANDOVER, "_check_whole", "if known.others:"),
         f"{_NEW}test_the_position_of_other_sources_is_not_lost_in_silence[transactions]",
         outside="the model has one source",
     ),
@@ -229,7 +230,7 @@ GUARDS = (
     guard(
         "a query that has decided without a position stops a new checkpoint",
         "Only the old checkpoint knows what is visible.",
-        always(_RULES, "check_start", "_last_stream(record) in (None, now.batch.stream)"),
+        never(_HANDOVER, "_check_known", "if now is None or ...:"),
         f"{_OPTION}test_switched_on_with_a_new_checkpoint_it_stops[transactions]",
         rows=("M_NOPOSITION",),
     ),

@@ -10,6 +10,7 @@ import pytest
 
 from eos_sink.driver.source_reader import SourceReader
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.protocol import handover
 from eos_sink.protocol.model import BatchId, LogRecord, SourcePosition
 from eos_sink.protocol.source_rules import SourceBatch
 from eos_sink.protocol.values import Transaction, Visibility
@@ -89,7 +90,8 @@ def test_a_copy_that_is_too_old_is_put_back_once_and_the_lost_rows_given_up() ->
 
 
 def take_any_start_of_a_new_stream(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
-    monkeypatch.setattr("eos_sink.driver.source_reader.check_start", lambda *_, **__: None)
+    others = tuple(check for check in handover.CHECKS if check.__name__ != "_check_begin")
+    monkeypatch.setattr(handover, "CHECKS", others)
     return after_a_record(Fault.LOSE_METADATA, Fault.KILL_RUN)
 
 
@@ -109,7 +111,7 @@ def take_the_start_from_the_log(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sou
 
 
 def keep_the_end_of_a_lost_decision(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
-    for module in ("protocol.source_rules", "ops.starting_offsets"):
+    for module in ("protocol.handover", "driver.source_reader"):
         name = f"eos_sink.{module}.returns_to_start"
         monkeypatch.setattr(name, lambda record, *_: record.source)
     return after_a_record(Fault.TIME_OUT, Fault.DELETE, Fault.KILL_RUN)

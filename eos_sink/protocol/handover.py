@@ -1,0 +1,271 @@
+"""Whether a query may begin, or go on, where it is about to. Pure.
+
+The position in the decision log is the truth, since it is a part of the decision. The consumer
+group has a copy for other tools. Spark's checkpoint says where each batch begins and ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from eos_sink.messages import Reason, stop
+from eos_sink.protocol.model import BatchId, LogRecord, Numbering, SourcePosition
+from eos_sink.protocol.source_rules import (
+    MADE_AGAIN,
+    SourceBatch,
+    SourceLogs,
+    is_new_stream,
+    last_stream,
+    returns_to_start,
+)
+from eos_sink.protocol.values import Offsets
+
+
+@dataclass(frozen=True)
+class Handover:
+    """What is known where a query is about to begin or to go on.
+
+    Attributes:
+        record: the latest one.
+        now: the batch that Spark has begun; None: a new checkpoint has not begun yet.
+        group: the consumer group that the query names.
+        lost: the partitions of the decision that are lost; given if there is no batch.
+        discards_state: a new checkpoint may go on without what only the one before has.
+        reads: whether the query reads a topic.
+        committed: the group's offsets.
+        logs: the topics of the position and of the batch.
+    """
+
+    record: LogRecord
+    now: SourceBatch | None
+    group: str
+    lost: frozenset[int] = frozenset()
+    discards_state: bool = False
+    reads: Callable[[str], bool] = lambda _: True
+    committed: Offsets = field(default_factory=dict)
+    logs: SourceLogs = field(default_factory=lambda: SourceLogs({}, {}))
+
+    @property
+    def known(self) -> SourcePosition | None:
+        """Where the query stands, or None if the log does not know it."""
+        known = returns_to_start(self.record, self.lost) or self.record.source
+        return None if known is None or known.stale else known
+
+    @property
+    def batch(self) -> BatchId | None:
+        return self.now.batch if self.now else None
+
+    @property
+    def is_new(self) -> bool:
+        """True if a checkpoint begins that the record does not know."""
+        return self.batch is None or is_new_stream(self.record, self.batch)
+
+    @property
+    def needs_logs(self) -> bool:
+        return self.is_new or self.known is None
+
+    @property
+    def needs_group(self) -> bool:
+        known = self.record.source
+        return self.is_new or known is None or known.group != self.group
+
+
+def judge(handover: Handover) -> SourcePosition:
+    """Return the position after the batch, or where a new checkpoint begins.
+
+    Raises:
+        OperatorNeededError, ConfigurationError: rows would be repeated or skipped, or this cannot
+            be excluded.
+    """
+    for check in CHECKS:
+        check(handover)
+    now, known = handover.now, handover.known
+    moved = now.moves(handover.record.source) if now else known
+    assert moved is not None
+    return moved
+
+
+def first_position(
+    record: LogRecord, now: SourceBatch, moved: SourcePosition, *, follows: bool
+) -> SourcePosition | None:
+    """Return what the log notes before anything is written, or None if it knows where the query
+    stands: a checkpoint that is lost before its first decision is followed by one that begins at
+    the same offsets.
+
+    Args:
+        moved: the position after the batch.
+        follows: the record is that of a former identity.
+    """
+    known, number = record.source, now.batch.batch
+    if known is None or known.stale or follows:
+        # Before a stream's first batch no row of any source is read.
+        others = moved.others and number > 0
+        first = BatchId(now.batch.stream, number - 1)
+        return replace(moved, batch=first, end=now.start, others=others)
+    new = {place: at for place, at in now.start.items() if place not in known.reached}
+    if not new or not is_new_stream(record, now.batch):
+        return None
+    # "latest" would be another offset at the next start. The decision still is the one that has
+    # moved the position, and of all else nothing changes.
+    left, topics = {**known.left, **new}, {**now.topics, **known.topics}
+    return replace(known, group=now.group, left=left, topics=topics)
+
+
+def check_replay(record: LogRecord, batch: BatchId, end: Offsets | None) -> None:
+    """Check that a decided batch is repeated with the offsets that it had.
+
+    Args:
+        end: of the batch, if the checkpoint has it.
+
+    Raises:
+        OperatorNeededError: it is not.
+    """
+    known = record.source
+    if known and known.batch == batch and end is not None and end != known.end:
+        places = (place for place in end if known.end.get(place) != end[place])
+        wrong = {place: (known.end.get(place, 0), end[place]) for place in places}
+        raise stop(Reason.REPLAYED_ELSEWHERE, batch=batch, known=known, wrong=wrong)
+
+
+def check_foreign_group(begins: Offsets, committed: Offsets) -> None:
+    """Check that a group of which the log knows nothing is where the query begins.
+
+    Raises:
+        ConfigurationError: another program uses it.
+    """
+    wrong = {p: (at, committed[p]) for p, at in begins.items() if committed.get(p, at) != at}
+    if wrong:
+        raise stop(Reason.FOREIGN_GROUP, wrong=wrong)
+
+
+def _check_known(handover: Handover) -> None:
+    if handover.known is not None:
+        return
+    now, record = handover.now, handover.record
+    # Spark's checkpoint has gone on from batch to batch; or it is the first one.
+    if now is None or last_stream(record) not in (None, now.batch.stream):
+        raise stop(Reason.POSITION_UNKNOWN, batch=handover.batch, known=record.source)
+
+
+def _check_topics(handover: Handover) -> None:
+    known, now = handover.known, handover.now
+    if known is None or now is None:
+        return
+    ids = {**known.topics, **now.topics}
+    made_again = {topic for topic, known_id in known.topics.items() if ids[topic] != known_id}
+    if made_again:
+        under_state = known.needs_checkpoint and not handover.is_new
+        reason = Reason.ROWS_GONE_UNDER_STATE if under_state else Reason.ROWS_GONE
+        places = (place for place in known.reached if place[0] in made_again)
+        gone = dict.fromkeys(places, MADE_AGAIN)
+        raise stop(reason, batch=handover.batch, known=known, places_gone=gone)
+
+
+def _check_whole(handover: Handover) -> None:
+    """The position has to be all that a new checkpoint needs."""
+    known = handover.known
+    if known is None or not handover.is_new or handover.discards_state:
+        return
+    if known.stateful:
+        raise stop(Reason.LOST_STATE, batch=handover.batch, known=known)
+    if known.others:
+        raise stop(Reason.OTHER_SOURCES, batch=handover.batch, known=known)
+
+
+def _check_visible(handover: Handover) -> None:
+    """Only the checkpoint that a decided batch was made with can write its lost rows."""
+    record, lost = handover.record, handover.lost
+    if lost and returns_to_start(record, lost) is None:
+        raise stop(Reason.HALF_VISIBLE, decision=record.decision, lost=lost)
+
+
+def _check_begin(handover: Handover) -> None:
+    """The batch has to begin where the one before has ended."""
+    known, now = handover.known, handover.now
+    if known is None or now is None:
+        return
+    left_out = not handover.is_new and now.batch.batch > known.batch.batch + 1
+    # Batches without rows are not decided while the option is off. The function of foreachBatch
+    # calls the sink, and may have caught its error: then rows of the batches between are nowhere.
+    is_function = now.batch.numbering is Numbering.FOREACH
+    skipped = left_out and not is_function
+    reached = known.reached
+    # Nothing of this identity is visible that could be repeated: the position is only where its
+    # first start began. The function may have named another query's checkpoint then.
+    unwritten = is_function and known.batch.batch < 0 and not handover.record.decided
+    # Two runs that share a directory may have put one's end behind the other's; a topic that
+    # was made again ends before.
+    begins = {place: min(start, now.end[place]) for place, start in now.start.items()}
+    wrong = {
+        place: (reached[place], start)
+        for place, start in begins.items()
+        if place in reached
+        and ((start < reached[place] and not unwritten) or (start > reached[place] and not skipped))
+    }
+    if wrong:
+        reason = Reason.BEGINS_ELSEWHERE
+        if left_out and is_function:
+            # Only the checkpoint of then has the state.
+            of_state = known.needs_checkpoint
+            reason = Reason.BATCHES_LEFT_OUT_OF_STATE if of_state else Reason.BATCHES_LEFT_OUT
+        raise stop(reason, batch=now.batch, known=known, wrong=wrong)
+
+
+def _check_kept(handover: Handover) -> None:
+    """The source has to have the rows at which a new checkpoint begins."""
+    known = handover.known
+    if known is None or not handover.is_new:
+        return
+    gone = handover.logs.find_gone(known, handover.reads)
+    if gone:
+        raise stop(Reason.ROWS_GONE, batch=handover.batch, known=known, places_gone=gone)
+
+
+def _check_group(handover: Handover) -> None:
+    """The group has to be where a new checkpoint begins, or the query goes on."""
+    known, committed = handover.record.source, handover.committed
+    if not handover.needs_group:
+        return
+    if known is not None and known.group == handover.group:
+        places = known.differs(committed)
+        if places:
+            wrong = {place: (known.end[place], committed.get(place)) for place in places}
+            raise stop(Reason.GROUP_DIFFERS, wrong=wrong)
+        return
+    # Another group has no copy yet, and nothing else either.
+    begins = handover.now.start if handover.now else {}
+    check_foreign_group(begins or (known.end if known else {}), committed)
+
+
+def _check_logs(handover: Handover) -> None:
+    """The source has to be on the cluster that the sink writes to; and what is new in a known topic
+    has to be read from its first row."""
+    known, now, bounds = handover.known, handover.now, handover.logs.bounds
+    if now is None or not handover.needs_logs:
+        return
+    begins = now.start
+    foreign = {
+        place: f"is at {offset}, and the partition "
+        + (f"ends at {bounds[place][1]}" if place in bounds else "does not exist")
+        for place, offset in begins.items()
+        if place not in bounds or bounds[place][1] < offset
+    }
+    if foreign:
+        raise stop(Reason.OTHER_CLUSTER, places_gone=foreign)
+    new = known.lacks(begins) if known else ()
+    skipped = {p: (bounds[p][0], begins[p]) for p in new if begins[p] > bounds[p][0]}
+    if skipped:
+        raise stop(Reason.BEGINS_ELSEWHERE, batch=now.batch, known=known, wrong=skipped)
+
+
+CHECKS: tuple[Callable[[Handover], None], ...] = (
+    _check_known,
+    _check_topics,
+    _check_whole,
+    _check_visible,
+    _check_begin,
+    _check_kept,
+    _check_group,
+    _check_logs,
+)
