@@ -6,7 +6,6 @@ codec needs another library. `tests/kafka/test_internals.py` fails if a release 
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from kafka import KafkaAdminClient
@@ -20,11 +19,17 @@ _MORE = 0x80
 
 
 class AdminClient(KafkaAdminClient):  # type: ignore[misc]
-    """Ends its thread if it cannot connect. kafka-python leaves it running."""
+    """Ends its thread if it cannot connect. kafka-python leaves it running. And it waits for an
+    answer in a connection that is idle otherwise, which kafka-python closes."""
 
     def __init__(self, **settings: Any) -> None:
         try:
             super().__init__(**settings)
+            manager = self._manager
+            by_use = manager.least_used_connections
+            manager.least_used_connections = lambda: [
+                each for each in by_use() if not each.in_flight_requests
+            ]
         except BaseException:
             if hasattr(self, "_net"):
                 self._closed = False
@@ -40,14 +45,6 @@ class AdminClient(KafkaAdminClient):  # type: ignore[misc]
 def add_node(cluster: Any, broker: Any) -> None:
     """Let a client connect to a node that no metadata names."""
     cluster._coordinator_brokers[broker.node_id] = broker
-
-
-def idle_seconds(manager: Any, node: Any) -> float:
-    """How long a connection to a node has brought nothing; 0 if there is none."""
-    connection = manager._conns.get(node)
-    if connection is None or not connection.connected:
-        return 0.0
-    return float(time.monotonic() - connection.transport.last_activity)
 
 
 def forget_coordinator(cluster: Any, kind: Any, name: str) -> None:

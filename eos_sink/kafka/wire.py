@@ -25,12 +25,7 @@ from kafka.protocol.metadata import (
 
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.internals import (
-    AdminClient,
-    add_node,
-    forget_coordinator,
-    idle_seconds,
-)
+from eos_sink.kafka.internals import AdminClient, add_node, forget_coordinator
 from eos_sink.protocol.values import Place
 
 K = TypeVar("K")
@@ -49,10 +44,6 @@ _RETRIABLE = (
 # A paused broker never answers, but its coordinators move to others.
 _ATTEMPT_S = 10.0
 _FIRST_ANSWER_S = 5.0
-# Load balancers and firewalls drop a connection that was idle without a word. So the first request
-# after a while has only little time; then kafka-python closes the connection.
-_IDLE_S = 3.0
-_AFTER_IDLE_S = 0.5
 # Requests in flight per connection. kafka-python refuses more than that (5 by default), which would
 # cost another round with another look-up of the coordinator.
 _PIPELINE = 10_000
@@ -142,8 +133,7 @@ class Wire:
     def send(self, request: Any, node: int | str | None, deadline: Deadline) -> Any:
         """A future of the answer. Sending does not wait for earlier answers."""
         node = self._manager.least_loaded_node() if node is None else node
-        was_idle = idle_seconds(self._manager, node) > _IDLE_S
-        seconds = min(deadline.left, _AFTER_IDLE_S if was_idle else _ATTEMPT_S)
+        seconds = deadline.within(_ATTEMPT_S).left
         try:
             return self._manager.send(
                 request, node_id=node, request_timeout_ms=max(1, int(seconds * 1000))

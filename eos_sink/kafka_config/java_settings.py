@@ -77,8 +77,8 @@ compression.zstd.level | translated librdkafka=compression.level clamped | Used 
     compression.type is zstd; at most 12, and -1 at least.
 config.providers | refused accepts= | Placeholders in values would be sent as they are. Write the
     values themselves.
-connections.max.idle.ms | same instead=-1:0 clamped | -1 (never) becomes 0, which is librdkafka's
-    default; Java's is 540000.
+connections.max.idle.ms | same instead=-1:0 clamped | 60000 by default; Java's is 540000. -1
+    (never) becomes 0. The driver's control connections are closed after 3 s at most.
 delivery.timeout.ms | same clamped | At most eos.transaction.timeout.ms, which is also its
     default, and more than linger.ms.
 enable.idempotence | owned accepts=true | A transactional producer is idempotent. Remove the

@@ -11,6 +11,7 @@ import inspect
 import pytest
 from kafka import KafkaAdminClient
 from kafka.cluster import ClusterMetadata
+from kafka.net.manager import KafkaConnectionManager
 from kafka.protocol.metadata import MetadataResponse
 
 from eos_sink.kafka.internals import add_node, forget_coordinator
@@ -35,3 +36,8 @@ def test_a_coordinator_is_kept_under_its_kind_and_name() -> None:
     forget_coordinator(cluster, "kind", "name")
     forget_coordinator(cluster, "kind", "name")
     assert "self._coordinators" in inspect.getsource(ClusterMetadata.get_coordinator)
+
+
+def test_what_a_client_closes_as_idle_can_be_chosen() -> None:
+    source = inspect.getsource(KafkaConnectionManager.close_idle_connections)
+    assert "in self.least_used_connections():" in source

@@ -10,7 +10,11 @@ import pytest
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.confluent_client import ConfluentClient
-from eos_sink.kafka.connection.settings import connection_settings, librdkafka_settings
+from eos_sink.kafka.connection.settings import (
+    connection_settings,
+    kafka_python_settings,
+    librdkafka_settings,
+)
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka.producer_events import ProducerEvents
 from eos_sink.kafka_config.acls import Permissions
@@ -48,6 +52,25 @@ def accepted(given: dict[str, str]) -> None:
 )
 def test_what_java_takes_is_taken(given: dict[str, str]) -> None:
     accepted(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "idle_ms", "control_ms"),
+    [
+        ({}, "60000", 3000),
+        ({"connections.max.idle.ms": "-1"}, "0", 3000),
+        ({"connections.max.idle.ms": "2000"}, "2000", 2000),
+    ],
+)
+def test_no_client_keeps_an_idle_connection(
+    given: dict[str, str], idle_ms: str, control_ms: int
+) -> None:
+    """A load balancer may have dropped it without a word."""
+    options = parse_options({**BROKER, **{f"kafka.{n}": v for n, v in given.items()}})
+    connection = connection_settings(librdkafka_settings(options.cluster.client))
+    assert connection["connections.max.idle.ms"] == idle_ms
+    assert connection["socket.keepalive.enable"] == "true"
+    assert kafka_python_settings(connection)["connections_max_idle_ms"] == control_ms
 
 
 @pytest.mark.parametrize("end", [0, 1])

@@ -17,6 +17,11 @@ _CONNECTION = re.compile(
     r"(bootstrap\.servers|client\.|security\.|sasl\.|ssl\.|https\.|enable\.s(sl|asl)\.|socket\."
     r"|broker\.|reconnect\.|connections\.|metadata\.|topic\.metadata\.|debug$|log_level$|oauth_cb$)"
 )
+# Load balancers and firewalls drop an idle connection without a word: what is sent over it then has
+# no answer, for 10 s with kafka-python and 60 with librdkafka. A new one takes milliseconds.
+# librdkafka's producers renew what they close, so they close it later.
+_CONTROL_IDLE_MS = 3_000
+_DEFAULTS = {"connections.max.idle.ms": "60000", "socket.keepalive.enable": "true"}
 
 
 class Hidden(str):
@@ -40,7 +45,7 @@ def librdkafka_settings(translation: Translation) -> dict[str, Any]:
         ConfigurationError: a store cannot be read; shows nothing of its content.
         ClusterError: the provider makes no token.
     """
-    settings: dict[str, Any] = dict(translation.settings)
+    settings: dict[str, Any] = {**_DEFAULTS, **translation.settings}
     for store in translation.stores:
         from eos_sink.kafka.connection.stores import read_store
 
@@ -75,8 +80,8 @@ def kafka_python_settings(connection: Mapping[str, Any]) -> dict[str, object]:
         "security_protocol": protocol.upper(),
     }
     # 0 is librdkafka's word for never.
-    if idle_ms := int(connection.get("connections.max.idle.ms", 0)):
-        arguments["connections_max_idle_ms"] = idle_ms
+    idle_ms = int(connection.get("connections.max.idle.ms", 0)) or _CONTROL_IDLE_MS
+    arguments["connections_max_idle_ms"] = min(idle_ms, _CONTROL_IDLE_MS)
     if "client.id" in connection:
         arguments["client_id"] = connection["client.id"]
     if protocol.endswith("ssl"):
