@@ -112,6 +112,13 @@ _CREATE_DESTINATION = (
     "Create what is missing (kafka-topics --create or --alter) or correct the option. Nothing was "
     "written."
 )
+_KEPT_ACTIONS = (Action.FIX, Action.RESOLVE)
+_BEFORE_WRITE = (
+    "This happened before anything of this write was written: run it, or the query that makes it, "
+    "again when the cause is gone."
+)
+_NOTHING = "Nothing of the batch is visible."
+_GIVE_TOPIC = "Give each row the name of a topic for rows, or filter such rows."
 _READS_BACK = "Start the query again: it reads back what was decided and finishes it."
 _START = "start the query with startingOffsets=eos_sink.starting_offsets(options)."
 _OF_PAIRS = "batch=batch.batch stream=batch.stream group=known.group stands begins"
@@ -207,14 +214,10 @@ class Reason:
     NEEDS_PARTITIONS = Text(
         OperatorNeededError,
         _LOST_PART,
-        "{start} with the settings that it had when the batch was decided: "
-        "spark.sql.shuffle.partitions (after a shuffle), the number of cores or local[N] and "
-        "spark.default.parallelism, spark.sql.adaptive.enabled=false if partitions were not "
-        "adapted then (Spark 4.1 and newer adapt those of a stream without state), "
-        "spark.sql.files.maxPartitionBytes (files), minPartitions (Kafka). With the "
-        "{decision.partitions} partitions of the decision exactly the lost rows are written again, "
-        "which loses and doubles nothing, and the batches after it may have any settings. Only if "
-        f"they cannot be had: {_CHOOSE_PART}",
+        "{start} with the settings that split the batch into {decision.partitions} partitions when "
+        "it was decided (spark.sql.shuffle.partitions, cores, adaptive execution; the page below "
+        "lists them under 'Other partitions'): exactly the lost rows are written again, and the "
+        "batches after it may have any settings.",
         _OF_LOST_PART,
         Action.FIX,
     )
@@ -779,6 +782,271 @@ class Reason:
         f"s3a://, file://), and {_START}",
     )
     DAMAGED_CHECKPOINT = Text(ConfigurationError, _UNREADABLE, "{restart}")
+    # Columns and rows.
+    NO_VALUE = Text(
+        ConfigurationError,
+        "required column 'value' is missing; the query has {columns}. Nothing was written.",
+        "Select it, for example: {meant} AS value. Names are case-sensitive.",
+        "condition",
+    )
+    NO_TOPIC = Text(
+        ConfigurationError,
+        "there is neither option topic nor a column 'topic'. Nothing was written.",
+        "Set .option('topic', '<name>') or select a column 'topic'.",
+        "condition",
+    )
+    COLUMN_TYPE = Text(
+        ConfigurationError,
+        "column '{name}' has type {given}; allowed: {allowed}. Nothing was written.",
+        "Cast it: CAST({name} AS {wanted}) AS {name}.",
+        "condition",
+    )
+    NO_TIMESTAMP = Text(
+        ConfigurationError,
+        f"option eos.timestamp.column names {{column!r}}, which is none of {{columns}}. {_NOTHING}",
+        "Select that column, or correct or remove the option.",
+    )
+    NULL_TOPIC = Text(
+        ConfigurationError,
+        f"[{{condition}}] a row has null in column 'topic' and option topic is not set. {_NOTHING}",
+        _GIVE_TOPIC,
+        "condition",
+    )
+    WRONG_TOPIC = Text(
+        ConfigurationError,
+        "a row has {shown} in column 'topic', which cannot be the name of a topic that "
+        f"applications write. {_NOTHING}",
+        _GIVE_TOPIC,
+        "topic",
+    )
+    ROW_FOR_LOG = Text(
+        ConfigurationError,
+        "a row has {topic!r} in column 'topic', the decision log, where the sink keeps its "
+        f"decisions. {_NOTHING}",
+        _GIVE_TOPIC,
+        "topic",
+    )
+    NEGATIVE_PARTITION = Text(
+        ConfigurationError,
+        f"a row has {{partition}} in column 'partition'. {_NOTHING}",
+        "Partitions count from 0; null leaves the choice to the key.",
+        "partition",
+    )
+    EARLY_TIME = Text(
+        ConfigurationError,
+        "a row has a time before 1970-01-01 00:00:00.001 UTC in column {name!r}, which option "
+        f"eos.timestamp.column names: a Kafka record cannot have it. {_NOTHING}",
+        "Filter such rows or make it null, which means now.",
+        "milliseconds",
+    )
+    WRONG_HEADER = Text(
+        ConfigurationError,
+        "a row has a header without a key in column 'headers', or with a key that is not UTF-8 or "
+        f"has a zero character in it, where librdkafka would cut it off. {_NOTHING}",
+        "Give each header a key of text.",
+    )
+    LETTER_ABOVE_QUEUE = Text(
+        ProduceFailedError,
+        "a row that Kafka would refuse has {bytes} bytes, and the client has room for {limit} at a "
+        f"time. {_NOTHING}",
+        "Set kafka.buffer.memory to {needed} or more, then start the query again: Spark replays "
+        "the batch.",
+        "kind bytes limit",
+    )
+    LETTER_TOO_LARGE = Text(
+        ProduceFailedError,
+        "a row that Kafka would refuse has {bytes} bytes, more than the dead letter topic {topic} "
+        f"takes ({{limit}}). {_NOTHING}",
+        "Raise max.message.bytes of that topic (kafka-configs --alter --entity-type topics "
+        "--entity-name {topic} --add-config max.message.bytes={needed}), then start the query "
+        "again: Spark replays the batch.",
+        "kind bytes limit",
+    )
+    TWIN_FIELDS = Text(
+        ConfigurationError,
+        "column '{column}' has a struct with two fields {twin!r}, which Spark cannot hand to a "
+        "data source in Python, whether it is written or not. Nothing was written.",
+        "Select only the columns that the sink writes (value, key, topic, headers, partition) "
+        "before writeStream or write.",
+        "column",
+    )
+    # The Spark session, and how the sink is called.
+    THREADS_NOT_PINNED = Text(
+        ConfigurationError,
+        "PYSPARK_PIN_THREAD is not true, so a write inside foreachBatch does not see its query and "
+        "would write a repeated batch again. Nothing was written.",
+        "Unset it before Spark starts, or give the write txnAppId and txnVersion.",
+    )
+    MISSING_LIBRARY = Text(
+        ConfigurationError,
+        "the Python that Spark's workers run, {python}, {problem}. Nothing was written.",
+        "Install eos-sink for it with its libraries (pip install --upgrade eos-sink), or set "
+        "PYSPARK_PYTHON to the Python that has them.",
+    )
+    ONLY_WRITES = Text(
+        ConfigurationError,
+        "kafka-eos writes to Kafka and does not read.",
+        "Read with Spark's own source, format('kafka'), and its option "
+        "kafka.isolation.level=read_committed.",
+    )
+    NO_OVERWRITE = Text(
+        ConfigurationError,
+        "mode('overwrite') would have to delete what is in the topic, which this sink never does. "
+        "Nothing was written or deleted.",
+        "Use mode('append').",
+    )
+    NO_PYTHON_SOURCES = Text(
+        ConfigurationError,
+        'Spark {version} cannot know format("kafka-eos"): data sources in Python came with Spark '
+        "4.0.",
+        "Write with df.writeStream.foreachBatch(eos_sink.foreach_batch(options)), and a batch with "
+        "eos_sink.write(df, options). Both apply the session's defaults without a call of "
+        "register.",
+    )
+    NO_DEFAULTS = Text(
+        ConfigurationError,
+        "Spark {version} has found kafka-eos by its name and does not take it again with defaults, "
+        "so {prefix}* cannot be applied.",
+        "Give them as options of each query, and do not call register. Spark 4.2 applies them.",
+    )
+    DEFAULT_TWICE = Text(
+        ConfigurationError,
+        "{setting} is set twice, with two values: its name is case-insensitive. Nothing was "
+        "written.",
+        "Set it once.",
+    )
+    DEFAULTS_NOT_APPLIED = Text(
+        ConfigurationError,
+        "the session sets {ignored}, which this query was started without. Nothing was written.",
+        "Call eos_sink.register(spark) after they are set and before the query starts: Spark "
+        "passes no settings to a data source in Python.",
+    )
+    SPECULATION = Text(
+        ConfigurationError,
+        "spark.speculation is on: a second attempt of a task would abort what the first one has "
+        "written. Nothing was written.",
+        "Start the session with spark.speculation=false.",
+    )
+    NO_QUERY_OF_SOURCE = Text(
+        ConfigurationError,
+        "option eos.source.group.id is for the batches of a streaming query, and this write is of "
+        "none. Nothing was written.",
+        "Remove it.",
+    )
+    NO_EOS_ID = Text(
+        ConfigurationError,
+        "option eos.id is missing: the checkpoint location does not reach foreachBatch, and "
+        "without a name a restart could not be distinguished from another query. Nothing was "
+        "written.",
+        "Set it to a name that stays the same across restarts and is unique on the cluster; each "
+        "further write of the same batch needs one of its own.",
+    )
+    WRITE_ID_IN_QUERY = Text(
+        ConfigurationError,
+        "option eos.write.id is for writes outside of a query, and this one is of a batch of "
+        "foreachBatch, which has its number. Nothing was written.",
+        "Remove it.",
+    )
+    NUMBERED_TWICE = Text(
+        ConfigurationError,
+        "options txnAppId, txnVersion and eos.write.id are for eos_sink.write; Spark numbers the "
+        "batches of a query. Nothing was written.",
+        "Remove them.",
+    )
+    QUERY_NOT_SEEN = Text(
+        ConfigurationError,
+        "the function of eos_sink.foreach_batch does not see which query runs it: it was called in "
+        "a thread of its own, or PYSPARK_PIN_THREAD is not true. Nothing was written.",
+        "Pass it to foreachBatch, or call it in the thread of your own function there, and leave "
+        "PYSPARK_PIN_THREAD at its default, true.",
+    )
+    NO_CONNECT = Text(
+        ConfigurationError,
+        "eos_sink.foreach_batch and eos_sink.write do not work with Spark Connect. Nothing was "
+        "written.",
+        "Write with format('kafka-eos') there (Spark 4.0 and newer), or use a classic session.",
+    )
+    JOB_GROUP = Text(
+        ConfigurationError,
+        "the job group was changed inside foreachBatch, to {run!r}: Spark's own, the run id of the "
+        f"query, tells a repeated batch from another frame of the same batch. {_NOTHING}",
+        "Remove setJobGroup, or give the write txnAppId and txnVersion.",
+    )
+    NO_MICRO_BATCH = Text(
+        ConfigurationError,
+        "{what}. Nothing was written.",
+        "Write with df.writeStream and a micro-batch trigger (processingTime, availableNow): "
+        "continuous and real-time mode have no batches to commit.",
+    )
+    UNREPORTED = Text(
+        EosSinkError,
+        f"Spark commits a batch with {{missing_reports}} tasks unreported. {_NOTHING}",
+        "Start the query again: Spark replays the batch.",
+    )
+    # The checkpoint, and starting_offsets.
+    NO_KAFKA_SOURCE = Text(
+        ConfigurationError,
+        "{file} has offsets of {sources} sources, none of a Kafka source{selected}. Nothing was "
+        "written.",
+        "Correct option subscribe, subscribePattern or assign of the sink, or leave out the option "
+        "eos.source.group.id.",
+        "file",
+    )
+    UNKNOWN_LOCATION = Text(
+        ConfigurationError,
+        "the checkpoint {location} cannot be read: this sink knows local paths, {schemes}. Nothing "
+        "was written.",
+        "Move the checkpoint to one of them, or leave out the option eos.source.group.id.",
+    )
+    UNREADABLE_FILE = Text(
+        ClusterError,
+        "{file} cannot be read: {why}. Nothing was written.",
+        "Python processes on the driver's host read it as their own user, with the credentials of "
+        "their environment, not with Hadoop's: give them access.",
+        "file",
+    )
+    DAMAGED_FILE = Text(
+        ClusterError,
+        "{file} is damaged or cut short: {why}. Nothing was written.",
+        "Restore the file from its original, or begin with a new checkpoint directory.",
+        "file",
+    )
+    UNKNOWN_FORMAT = Text(
+        ConfigurationError,
+        "{file} has format {format!r}; known are {formats}. Nothing was written.",
+        "Use a version of Spark that this version of eos-sink supports, or leave out the option "
+        "eos.source.group.id.",
+        "file",
+    )
+    READ_TWICE = Text(
+        ConfigurationError,
+        "two sources of the query read {topic}[{partition}] ({file}), so it has two positions "
+        "there, and a consumer group can hold one. Nothing was written.",
+        "Read the topic with one source and use its DataFrame twice, or leave out option "
+        "eos.source.group.id.",
+        "file topic partition",
+    )
+    WRONG_DEFAULT = Text(
+        ConfigurationError, "default is {default!r}, none of {defaults}.", "Correct it."
+    )
+    NO_SOURCE_GROUP = Text(
+        ConfigurationError,
+        "option eos.source.group.id is missing: without it the decision log does not know the "
+        "source's offsets.",
+        "Give starting_offsets the options of the sink and of the source.",
+    )
+    NO_SOURCE_TOPIC = Text(
+        ConfigurationError,
+        "the options name no topic of the source that exists and that this principal may describe, "
+        "and the decision log knows none.",
+        "Give starting_offsets the source's option subscribe, subscribePattern or assign.",
+    )
+    SOURCE_TOPIC_MISSING = Text(
+        ClusterError,
+        "topic {topic}, which the source's options name, does not exist. Nothing was written.",
+        "Create it, or take it out of the option.",
+        "topic",
+    )
 
 
 def stop(text: Text, /, **facts: Any) -> EosSinkError:
@@ -802,7 +1070,8 @@ def named(names: QueryNames, log: str, **known: Any) -> Iterator[None]:
     """The edge: errors name the query, and its commands.
 
     Args:
-        known: what else texts need: `source`, its `SourceOptions`.
+        known: what else texts need: `source`, its `SourceOptions`; and `write`, the batch of a
+            batch write, or None in its plan, before anything of it is written.
     """
     try:
         yield
@@ -812,7 +1081,24 @@ def named(names: QueryNames, log: str, **known: Any) -> Iterator[None]:
             whole = stop(text, **{"names": names, "log": log, **known, **facts})
             vars(error).update(vars(whole))
             error.args = whole.args
+        if "write" in known:
+            _tell_writer(error, known["write"])
         raise
+
+
+def _tell_writer(error: EosSinkError, batch: Any) -> None:
+    """The classes speak of queries, which Spark starts again. A write is run by its user, again
+    under its number after any error."""
+    if isinstance(error, ConfigurationError) or (batch and batch.numbering.is_by_spark):
+        return  # Nothing of it is decided, and the remedy is whole; or a query's it is.
+    is_once = batch is not None and batch.numbering.name == "ONCE"
+    EosSinkError.__init__(
+        error,
+        error.message,
+        remedy=f"{error.remedy} {run_again(batch) if batch else _BEFORE_WRITE}",
+        data={**error.data, "write_id": batch.batch} if is_once else error.data,
+        action=error.action if error.action in _KEPT_ACTIONS else Action.RUN_AGAIN,
+    )
 
 
 def run_again(batch: Any) -> str:

@@ -67,7 +67,7 @@ def test_settings_of_the_session_are_defaults_once_it_is_registered(
     conf.set(f"{SESSION_PREFIX}eos.step.timeout.ms", "90000")
     query.options.pop("eos.step.timeout.ms")
     query.add_batch()
-    refused = f"The session sets {SESSION_PREFIX}eos.step.timeout.ms"
+    refused = f"he session sets {SESSION_PREFIX}eos.step.timeout.ms"
     assert refused in query.fail()
     row = spark.range(1).selectExpr("CAST(id AS STRING) AS value")
     with pytest.raises(PySparkException, match=refused):

@@ -16,6 +16,7 @@ from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.messages import Reason, Text, command, named, stop
 from eos_sink.protocol.model import BatchId, Decision, Numbering, Prepared, RowDigest
 from eos_sink.protocol.values import Position
+from tests.error_kinds import KINDS
 
 REASONS = {name for name, row in vars(Reason).items() if isinstance(row, Text)}
 NAMES = QueryNames(DEFAULT_PREFIX, "q-0123456789")
@@ -70,6 +71,19 @@ def test_each_reason_is_used() -> None:
     code = Path(eos_sink.__file__).parent.rglob("*.py")
     used = set().union(*(reasons(ast.parse(path.read_text())) for path in code))
     assert used == REASONS
+
+
+def test_only_options_clients_and_settings_have_errors_of_their_own() -> None:
+    """The texts of all others are rows of the table."""
+    kinds = {kind.__name__ for kind in KINDS}
+    root = Path(eos_sink.__file__).parent
+    builders = {
+        path.relative_to(root).parts[0]
+        for path in root.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in kinds
+    }
+    assert builders == {"kafka", "kafka_config", "cli", "identity.py", "options.py"}
 
 
 @pytest.mark.parametrize(("reason", "facts"), stops())

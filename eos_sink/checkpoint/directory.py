@@ -15,9 +15,10 @@ from eos_sink.checkpoint.formats import (
     read_kafka_offsets,
     reads_others,
 )
-from eos_sink.errors import ClusterError, ConfigurationError, EosSinkError
+from eos_sink.errors import EosSinkError
 from eos_sink.identity import shown_location
 from eos_sink.kafka_config.source_topics import SourceTopics
+from eos_sink.messages import Reason, stop
 from eos_sink.protocol.values import Offsets
 
 _LOCATION = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*)(?=/|$))?(.*)", re.DOTALL)
@@ -87,14 +88,8 @@ class Checkpoint:
         self._read_last = batch, log
         offsets = read_kafka_offsets([(source, file) for source in log], self._topics)
         if offsets is None:
-            raise ConfigurationError(
-                f"{file} has offsets of {len(log)} sources, none of a Kafka source "
-                f"{'that reads the given topics' if self._topics else ''}".rstrip()
-                + ".",
-                remedy="Correct option subscribe, subscribePattern or assign of the sink, or leave "
-                "out the option eos.source.group.id. Nothing was written.",
-                data={"file": file},
-            )
+            selected = " that reads the given topics" if self._topics else ""
+            raise stop(Reason.NO_KAFKA_SOURCE, file=file, sources=len(log), selected=selected)
         return offsets
 
     def reads_others(self, batch: int) -> bool:
@@ -129,12 +124,8 @@ class Checkpoint:
         if scheme == "dbfs" and not host:
             return LocalFiles(f"{_DBFS}{path}")
         if scheme not in _REMOTE:
-            raise ConfigurationError(
-                f"The checkpoint {self._shown()} cannot be read: this sink knows local paths, "
-                f"file:, dbfs:/ and {', '.join(f'{name}:' for name in _REMOTE)}.",
-                remedy="Move the checkpoint to one of them, or leave out the option "
-                "eos.source.group.id. Nothing was written.",
-            )
+            schemes = f"file:, dbfs:/ and {', '.join(f'{name}:' for name in _REMOTE)}"
+            raise stop(Reason.UNKNOWN_LOCATION, location=self._shown(), schemes=schemes)
         # pyarrow takes long to import, and local checkpoints do without.
         from eos_sink.checkpoint.remote import RemoteFiles
 
@@ -168,13 +159,7 @@ class Checkpoint:
 
     def _unreadable(self, path: str, why: str) -> EosSinkError:
         said = shown_location(why.strip().partition("\n")[0])
-        return ClusterError(
-            f"{self._shown(path)} cannot be read: {said.rstrip('.')}.",
-            remedy="Python processes on the driver's host read it as their own user, with the "
-            "credentials of their environment, not with Hadoop's: give them access. Nothing was "
-            "written.",
-            data={"file": self._shown(path)},
-        )
+        return stop(Reason.UNREADABLE_FILE, file=self._shown(path), why=said.rstrip("."))
 
     def _shown(self, path: str = "") -> str:
         location = shown_location(self.location).rstrip("/")

@@ -14,8 +14,9 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from eos_sink.errors import ClusterError, ConfigurationError, EosSinkError
+from eos_sink.errors import EosSinkError
 from eos_sink.kafka_config.source_topics import SourceTopics
+from eos_sink.messages import Reason, stop
 from eos_sink.protocol.values import Offsets, Place
 
 _VOID = "-"
@@ -139,12 +140,8 @@ def _check_version(version: str, known: tuple[str, ...], file: str, *, is_whole:
     if not is_whole:
         raise _damaged(file, "it has no second line")
     if version not in known:
-        raise ConfigurationError(
-            f"{file} has format {version[:20]!r}; known are {' and '.join(known)}.",
-            remedy="Use a version of Spark that this version of eos-sink supports, or leave out "
-            "the option eos.source.group.id. Nothing was written.",
-            data={"file": file},
-        )
+        formats = " and ".join(known)
+        raise stop(Reason.UNKNOWN_FORMAT, file=file, format=version[:20], formats=formats)
 
 
 def _decode(content: bytes, file: str) -> str:
@@ -162,20 +159,8 @@ def _parse_json(text: str, file: str) -> Any:
 
 
 def _damaged(file: str, why: str) -> EosSinkError:
-    return ClusterError(
-        f"{file} is damaged or cut short: {why}.",
-        remedy="Restore the file from its original, or begin with a new checkpoint directory. "
-        "Nothing was written.",
-        data={"file": file},
-    )
+    return stop(Reason.DAMAGED_FILE, file=file, why=why)
 
 
 def _read_twice(place: Place, file: str) -> EosSinkError:
-    topic, partition = place
-    return ConfigurationError(
-        f"Two sources of the query read {topic}[{partition}] ({file}), so it has two positions "
-        "there, and a consumer group can hold one.",
-        remedy="Read the topic with one source and use its DataFrame twice, or leave out option "
-        "eos.source.group.id. Nothing was written.",
-        data={"file": file, "topic": topic, "partition": partition},
-    )
+    return stop(Reason.READ_TWICE, file=file, topic=place[0], partition=place[1])

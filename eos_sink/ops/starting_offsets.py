@@ -11,7 +11,6 @@ from eos_sink.decision_log import DecisionRegister
 from eos_sink.decision_log.hanging import end_in_log
 from eos_sink.decision_log.start_notes import read_note, write_note
 from eos_sink.driver.source_reader import CheckpointFiles, SourceReader, read_logs
-from eos_sink.errors import ClusterError, ConfigurationError
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, TopicDescription
@@ -22,7 +21,7 @@ from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol.model import BatchId, SourcePosition, StartNote
 from eos_sink.protocol.source_rules import has_written_as_query
 from eos_sink.protocol.values import Offsets, Place
-from eos_sink.sink_options import SOURCE_GROUP, SinkOptions, SourceOptions
+from eos_sink.sink_options import SinkOptions, SourceOptions
 
 Connect = Callable[[ClusterConfig], Kafka]
 
@@ -53,8 +52,8 @@ def find_starting_offsets(
         files: Spark's checkpoint; None: the one at its location.
     """
     if default not in [each.value for each in Default]:
-        names = ", ".join(repr(each.value) for each in Default)
-        raise ConfigurationError(f"default is {default!r}, none of {names}.", remedy="Correct it.")
+        defaults = ", ".join(repr(each.value) for each in Default)
+        raise stop(Reason.WRONG_DEFAULT, default=default, defaults=defaults)
     queries = [parse_options(given)]
     own = queries[0]
     if own.origin.eos_id is not None:
@@ -63,11 +62,7 @@ def find_starting_offsets(
         queries.append(parse_batch_options(given).sink)
     source = own.source
     if source is None:
-        raise ConfigurationError(
-            f"Option {SOURCE_GROUP} is missing: without it the decision log does not know the "
-            "source's offsets.",
-            remedy="Give starting_offsets the options of the sink and of the source.",
-        )
+        raise stop(Reason.NO_SOURCE_GROUP)
     with closing(connect(own.cluster)) as kafka:
         first, *others = (_Query(kafka, options, source, files) for options in queries)
         # Batch writes share its names, and say nothing about a query.
@@ -184,12 +179,7 @@ class _Query:
         else:
             names = [t for t in self._kafka.list_topics(self._deadline) if selected.selects(t)]
         if not names:
-            raise ConfigurationError(
-                "The options name no topic of the source that exists and that this principal may "
-                f"describe, and the decision log knows none of query {self.names.query}.",
-                remedy="Give starting_offsets the source's option subscribe, subscribePattern or "
-                "assign.",
-            )
+            raise stop(Reason.NO_SOURCE_TOPIC)
         places: list[Place] = []
         for name, view in self._kafka.describe_topics(names, self._deadline).items():
             if isinstance(view, TopicDescription):
@@ -200,9 +190,5 @@ class _Query:
                     raise permission_error(what, [Acl("Read", Resource.TOPIC, name)])
                 raise view.error(what)
             elif selected is not None and selected.names is not None:
-                raise ClusterError(
-                    f"Topic {name}, which the source's options name, does not exist.",
-                    remedy="Create it, or take it out of the option. Nothing was written.",
-                    data={"topic": name},
-                )
+                raise stop(Reason.SOURCE_TOPIC_MISSING, topic=name)
         return [each for each in places if selected is None or selected.reads(each)]

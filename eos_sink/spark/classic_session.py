@@ -6,7 +6,7 @@ import os
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from eos_sink.errors import ConfigurationError
+from eos_sink.messages import Reason, stop
 
 if TYPE_CHECKING:
     from eos_sink.sink_options import Version
@@ -34,12 +34,7 @@ def check_threads(version: Version | None) -> None:
         ConfigurationError: it would be a write without a number, which a repeated batch repeats.
     """
     if version is None and not pins_threads():
-        raise ConfigurationError(
-            "PYSPARK_PIN_THREAD is not true, so a write inside foreachBatch does not see its query "
-            "and would write a repeated batch again.",
-            remedy="Unset it before Spark starts, or give the write txnAppId and txnVersion. "
-            "Nothing was written.",
-        )
+        raise stop(Reason.THREADS_NOT_PINNED)
 
 
 def read_settings(spark: Any) -> dict[str, str]:

@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from eos_sink.errors import ConfigurationError
-
 if TYPE_CHECKING:
     from eos_sink.kafka.interfaces import Kafka
     from eos_sink.sink_options import SinkOptions
@@ -116,11 +114,9 @@ def in_this_python() -> Iterator[None]:
             if isinstance(error, ModuleNotFoundError)
             else f"cannot load what eos-sink needs: {error}"
         )
-        raise ConfigurationError(
-            f"The Python that Spark's workers run, {sys.executable}, {problem}.",
-            remedy="Install eos-sink for it with its libraries (pip install --upgrade eos-sink), "
-            "or set PYSPARK_PYTHON to the Python that has them. Nothing was written.",
-        ) from error
+        from eos_sink.messages import Reason, stop
+
+        raise stop(Reason.MISSING_LIBRARY, python=sys.executable, problem=problem) from error
 
 
 def connect(options: SinkOptions) -> Kafka:

@@ -75,32 +75,24 @@ class KafkaEosDataSource(DataSource):
     @without_frames
     def schema(self) -> StructType:
         """Called for a query that reads."""
-        raise ConfigurationError(
-            "kafka-eos writes to Kafka and does not read.",
-            remedy="Read with Spark's own source, format('kafka'), and its option "
-            "kafka.isolation.level=read_committed.",
-        )
+        from eos_sink.messages import Reason, stop
+
+        raise stop(Reason.ONLY_WRITES)
 
     @without_frames
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """Called once for each `df.write...save()`, when it runs."""
+        from eos_sink.messages import Reason, stop
         from eos_sink.options import parse_batch_options
         from eos_sink.spark.classic_session import check_threads
-        from eos_sink.spark.remedies import add_batch_remedy
         from eos_sink.spark.writers import BatchWriter
 
         if overwrite:
-            raise ConfigurationError(
-                "mode('overwrite') would have to delete what is in the topic, which this sink "
-                "never does.",
-                remedy="Use mode('append'); to start over, delete the topic's records with "
-                "Kafka's own tools. Nothing was written or deleted.",
-            )
+            raise stop(Reason.NO_OVERWRITE)
         options = parse_batch_options(self._all_options())
         # The JVM starts this process, so it has the environment of the user's driver.
         check_threads(options.version)
-        with add_batch_remedy():
-            plan = self._plan(schema, options.sink)
+        plan = self._plan(schema, options.sink, write=None)
         connect, check = type(self).connect, self._check_settings()
         return BatchWriter(options.sink, connect, plan, options.version, check)
 
@@ -121,11 +113,12 @@ class KafkaEosDataSource(DataSource):
         plan = self._plan(schema, options)
         return StreamWriter(options, type(self).connect, plan, self._check_settings())
 
-    def _plan(self, schema: StructType, options: SinkOptions) -> Plan:
+    def _plan(self, schema: StructType, options: SinkOptions, **known: None) -> Plan:
         from eos_sink.spark.sink_writer import spare_collections
 
         spare_collections()
         from eos_sink.driver.planner import Planner
+        from eos_sink.messages import named
         from eos_sink.spark.nested_fields import check_nested_fields
         from eos_sink.task.schema import check_columns
 
@@ -133,7 +126,7 @@ class KafkaEosDataSource(DataSource):
         types = {field.name: field.dataType.simpleString() for field in schema.fields}
         check_columns(types, options.topic, options.timestamp_column)
         kept = _planners.lease(options, lambda: Planner(type(self).connect(options), options))
-        with kept as planner:
+        with named(options.names, options.log_topic, **known), kept as planner:
             return planner.plan()
 
 

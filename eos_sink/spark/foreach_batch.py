@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
-from eos_sink.errors import ConfigurationError
+from eos_sink.messages import Reason, named, stop
 from eos_sink.options import check_names, parse_batch_options
 from eos_sink.sink_options import BatchOptions, SinkOptions
 from eos_sink.spark.classic_session import check_threads, is_classic, read_settings
 from eos_sink.spark.client_cache import ClientCache, Connect, connect
-from eos_sink.spark.remedies import add_batch_remedy
 from eos_sink.spark.session_defaults import Defaults
 from eos_sink.spark.sink_writer import (
     BATCH,
@@ -27,9 +26,6 @@ from eos_sink.spark.sink_writer import (
     SingleWriter,
     is_speculative,
     log_errors_of_abort,
-    refuse_nameless,
-    refuse_source,
-    refuse_speculation,
     task_context,
 )
 from eos_sink.task.schema import check_columns, used_columns
@@ -39,8 +35,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from eos_sink.protocol.model import TaskReport
-
-_UNWRITTEN = "Nothing was written."
 
 
 class _Clients:
@@ -76,12 +70,7 @@ def make_foreach_batch(
         properties = spark.sparkContext.getLocalProperty
         query = properties(QUERY)
         if query is None or properties(BATCH) != str(number):
-            raise ConfigurationError(
-                "The function of eos_sink.foreach_batch does not see which query runs it: it was "
-                "called in a thread of its own, or PYSPARK_PIN_THREAD is not true.",
-                remedy="Pass it to foreachBatch, or call it in the thread of your own function "
-                f"there, and leave PYSPARK_PIN_THREAD at its default, true. {_UNWRITTEN}",
-            )
+            raise stop(Reason.QUERY_NOT_SEEN)
         run, known = properties(RUN) or "", latest
         if known is None or known[0] != run:
             # The settings of the session count when a query starts.
@@ -107,30 +96,22 @@ def _check_own(options: Mapping[str, str]) -> None:
     """Check what holds for `foreach_batch` only."""
     given = {name.lower(): value for name, value in options.items()}
     if given.keys() & {"txnappid", "txnversion", "eos.write.id"}:
-        raise ConfigurationError(
-            "Options txnAppId, txnVersion and eos.write.id are for eos_sink.write; Spark numbers "
-            "the batches of a query.",
-            remedy=f"Remove them. {_UNWRITTEN}",
-        )
+        raise stop(Reason.NUMBERED_TWICE)
     if not given.get("eos.id", "").strip():
-        raise refuse_nameless()
+        raise stop(Reason.NO_EOS_ID)
 
 
 def _classic_session(frame: DataFrame) -> SparkSession:
     if not is_classic(frame):
         # There a batch runs in another process, which sees neither the query nor its run.
-        raise ConfigurationError(
-            "eos_sink.foreach_batch and eos_sink.write do not work with Spark Connect.",
-            remedy="Write with format('kafka-eos') there (Spark 4.0 and newer), or use a classic "
-            f"session. {_UNWRITTEN}",
-        )
+        raise stop(Reason.NO_CONNECT)
     return frame.sparkSession
 
 
 def _parse(spark: SparkSession, options: Mapping[str, str]) -> BatchOptions:
     settings = read_settings(spark)
     if is_speculative(settings.get):
-        raise refuse_speculation()
+        raise stop(Reason.SPECULATION)
     defaults = Defaults.of_settings(settings)
     check_names(defaults.values)
     return parse_batch_options(defaults.under(options))
@@ -142,14 +123,14 @@ def _write(
     sink = options.sink
     if query is None and sink.source is not None:
         # A plan would take the position of the query that has the checkpoint.
-        raise refuse_source()
+        raise stop(Reason.NO_QUERY_OF_SOURCE)
     types = dict(frame.dtypes)
     check_columns(types, sink.topic, sink.timestamp_column)
     used = used_columns(types, sink.topic, sink.timestamp_column)
     # One thread from plan to commit: the clients are not made for two. A run that is started while
     # the one before still commits has its own plan, and Kafka refuses one of them.
     with _clients.lease(sink, lambda: _Clients(connect, sink), run) as clients:
-        with add_batch_remedy():
+        with named(sink.names, sink.log_topic, write=None):
             plan = clients.planner.plan(query)
         writer = SingleWriter(sink, connect, plan, options.version)
         reports: list[TaskReport | None] = []

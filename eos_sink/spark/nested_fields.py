@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from eos_sink.errors import ConfigurationError
+from eos_sink.messages import Reason, stop
 
 
 def check_nested_fields(schema: StructType) -> None:
@@ -18,13 +18,7 @@ def check_nested_fields(schema: StructType) -> None:
     for field in schema.fields:
         twin = _find_twin(field.dataType)
         if twin is not None:
-            raise ConfigurationError(
-                f"Column '{field.name}' has a struct with two fields {twin!r}, which Spark cannot "
-                "hand to a data source in Python, whether it is written or not.",
-                remedy="Select only the columns that the sink writes (value, key, topic, headers, "
-                "partition) before writeStream or write. Nothing was written.",
-                data={"column": field.name},
-            )
+            raise stop(Reason.TWIN_FIELDS, column=field.name, twin=twin)
 
 
 def _find_twin(kind: DataType) -> str | None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from eos_sink.errors import ConfigurationError
 from eos_sink.identity import SESSION_PREFIX
 
 
@@ -37,11 +36,9 @@ class Defaults:
             if setting.startswith(SESSION_PREFIX):
                 name = setting.removeprefix(SESSION_PREFIX).lower()
                 if values.setdefault(name, value) != value:
-                    raise ConfigurationError(
-                        f"{SESSION_PREFIX}{name} is set twice, with two values: its name is "
-                        "case-insensitive.",
-                        remedy="Set it once. Nothing was written.",
-                    )
+                    from eos_sink.messages import Reason, stop
+
+                    raise stop(Reason.DEFAULT_TWICE, setting=f"{SESSION_PREFIX}{name}")
         return Defaults(values)
 
     def under(self, options: Mapping[str, str]) -> dict[str, str]:
@@ -66,8 +63,6 @@ class Defaults:
             if name not in stated and self.values.get(name) != value
         )
         if ignored:
-            raise ConfigurationError(
-                f"The session sets {', '.join(ignored)}, which this query was started without.",
-                remedy="Call eos_sink.register(spark) after they are set and before the query "
-                "starts: Spark passes no settings to a data source in Python. Nothing was written.",
-            )
+            from eos_sink.messages import Reason, stop
+
+            raise stop(Reason.DEFAULTS_NOT_APPLIED, ignored=", ".join(ignored))

@@ -21,8 +21,8 @@ from zipimport import zipimporter
 
 from pyspark import TaskContext
 
-from eos_sink.errors import ConfigurationError, EosSinkError
-from eos_sink.messages import run_again
+from eos_sink.errors import EosSinkError
+from eos_sink.messages import Reason, named, run_again, stop
 from eos_sink.protocol.model import BatchId, Entry, Numbering, Plan, TaskReport
 from eos_sink.protocol.values import MemberRefused
 from eos_sink.protocol.written import draw_number
@@ -85,34 +85,6 @@ def is_speculative(settings: Callable[[str], str | None]) -> bool:
     return (settings("spark.speculation") or "").strip().lower() == "true"
 
 
-def refuse_speculation() -> ConfigurationError:
-    """Two attempts of a task fence each other, and the later one can abort what the earlier one has
-    prepared."""
-    return ConfigurationError(
-        "spark.speculation is on: a second attempt of a task would abort what the first one has "
-        "written.",
-        remedy="Start the session with spark.speculation=false. Nothing was written.",
-    )
-
-
-def refuse_source() -> ConfigurationError:
-    return ConfigurationError(
-        "Option eos.source.group.id is for the batches of a streaming query, and this write is of "
-        "none.",
-        remedy="Remove it. Nothing was written.",
-    )
-
-
-def refuse_nameless() -> ConfigurationError:
-    """Two queries that share an identity by accident would retire each other."""
-    return ConfigurationError(
-        "Option eos.id is missing: the checkpoint location does not reach foreachBatch, and "
-        "without a name a restart could not be distinguished from another query.",
-        remedy="Set it to a name that stays the same across restarts and is unique on the "
-        "cluster; each further write of the same batch needs one of its own. Nothing was written.",
-    )
-
-
 class SinkWriter:
     """The common part of all writers. Spark ships it to the tasks and to the commit process."""
 
@@ -140,7 +112,9 @@ class SinkWriter:
             # The public API reads a setting by its name, and not all names are known here.
             self._check_settings(getattr(context, "_localProperties", None) or {})
         if is_speculative(context.getLocalProperty):
-            raise refuse_speculation()
+            # Two attempts of a task fence each other, and the later one can abort what the earlier
+            # one has prepared.
+            raise stop(Reason.SPECULATION)
         with contextlib.closing(self._connect(self._options)) as kafka:
             attempt = context.attemptNumber()
             task = TaskWriter(kafka, self._options, self._plan, attempt=attempt)
@@ -174,11 +148,9 @@ class SingleWriter(SinkWriter):
 
     def write_partition(self, rows: Iterator[pa.RecordBatch]) -> TaskReport:
         """Runs in a task."""
-        from eos_sink.spark.remedies import add_batch_remedy
-
         context = task_context()
         batch, spark_run = self._numbered(context)
-        with add_batch_remedy(batch):
+        with named(self._options.names, self._options.log_topic, write=batch):
             return self._write(context, batch, spark_run, rows)
 
     def commit_reports(self, committer: Committer, reports: Sequence[TaskReport | None]) -> None:
@@ -187,10 +159,8 @@ class SingleWriter(SinkWriter):
         Args:
             reports: of each task; None: it has not reported.
         """
-        from eos_sink.spark.remedies import add_batch_remedy
-
         batch = _batch_of(reports)
-        with add_batch_remedy(batch):
+        with named(self._options.names, self._options.log_topic, write=batch):
             committer.commit(check_all_reported(reports))
         if batch is not None and batch.numbering.is_by_spark:
             committer.prepare()
@@ -220,16 +190,13 @@ class SingleWriter(SinkWriter):
         is_version = self._batch.numbering is Numbering.VERSION
         if is_version or query is None or number is None:
             if self._options.source is not None:
-                raise refuse_source()
+                raise stop(Reason.NO_QUERY_OF_SOURCE)
             return self._batch, ""
         if self._is_numbered:
-            raise ConfigurationError(
-                "Option eos.write.id is for writes outside of a query, and this one is of a batch "
-                "of foreachBatch, which has its number.",
-                remedy="Remove it. Nothing was written.",
-            )
+            raise stop(Reason.WRITE_ID_IN_QUERY)
         if self._options.origin.eos_id is None:
-            raise refuse_nameless()
+            # Two queries that share an identity by accident would retire each other.
+            raise stop(Reason.NO_EOS_ID)
         return BatchId.numbered_by(Numbering.FOREACH, query, int(number)), _run(context)
 
 
@@ -256,10 +223,7 @@ def check_all_reported(reports: Sequence[TaskReport | None]) -> list[TaskReport]
     """
     found = [report for report in reports if report]
     if len(found) != len(reports):
-        raise EosSinkError(
-            f"Spark commits a batch with {len(reports) - len(found)} tasks unreported.",
-            remedy="Start the query again: Spark replays the batch.",
-        )
+        raise stop(Reason.UNREPORTED, missing_reports=len(reports) - len(found))
     return found
 
 
@@ -269,12 +233,7 @@ def _run(context: TaskContext) -> str:
         return str(uuid.UUID(run))
     except (TypeError, ValueError, AttributeError):
         # Without it a second frame of a batch would look like a replay of the first.
-        raise ConfigurationError(
-            f"The job group was changed inside foreachBatch, to {run!r}: Spark's own, the run id "
-            "of the query, tells a repeated batch from another frame of the same batch.",
-            remedy="Remove setJobGroup, or give the write txnAppId and txnVersion. Nothing of the "
-            "batch is visible.",
-        ) from None
+        raise stop(Reason.JOB_GROUP, run=run) from None
 
 
 def task_context() -> TaskContext:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from eos_sink.errors import ConfigurationError, without_frames
+from eos_sink.errors import without_frames
+from eos_sink.messages import Reason, stop
 from eos_sink.protocol.model import BatchId, TaskReport
 from eos_sink.spark.client_cache import ClientCache
 from eos_sink.spark.sink_writer import (
@@ -58,11 +59,8 @@ class StreamWriter(SinkWriter, DataSourceStreamArrowWriter):
         context = task_context()
         stream, number = context.getLocalProperty(QUERY), context.getLocalProperty(BATCH)
         if stream is None or number is None:
-            raise ConfigurationError(
-                "The task does not belong to a micro-batch of a streaming query.",
-                remedy="Write with df.writeStream and a micro-batch trigger (continuous and "
-                "real-time mode have no batches to commit). Nothing was written.",
-            )
+            what = "the task does not belong to a micro-batch of a streaming query"
+            raise stop(Reason.NO_MICRO_BATCH, what=what)
         return Report(self._write(context, BatchId(stream, int(number)), "", iterator))
 
     @without_frames
@@ -71,12 +69,8 @@ class StreamWriter(SinkWriter, DataSourceStreamArrowWriter):
         reports = _reports(messages)
         if reports and not any(reports):
             # In continuous mode Spark does not run the writers of Python sources at all.
-            raise ConfigurationError(
-                f"Spark commits epoch {batchId} without having run any of its tasks, as it does "
-                "in continuous mode.",
-                remedy="Use a micro-batch trigger (processingTime, availableNow). Nothing was "
-                "written.",
-            )
+            what = f"Spark commits epoch {batchId} without having run any of its tasks"
+            raise stop(Reason.NO_MICRO_BATCH, what=what)
         written = check_all_reported(reports)
         with _committers.lease(self._options, self.make_committer) as committer:
             committer.commit(written)

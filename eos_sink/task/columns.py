@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.rows import Rows, find_wrong_keys, to_bytes
 from eos_sink.kafka_config.destinations import Destinations, is_topic_name, quote_name
+from eos_sink.messages import Reason, stop
 
 # Its name in SparkThrowable.getCondition of Spark's own sink.
 _NULL_TOPIC = "KAFKA_NULL_TOPIC_IN_DATA"
@@ -41,11 +41,7 @@ def to_rows(
     when = None if timestamp is None else column(timestamp)
     if timestamp is not None and when is None:
         # The records would silently have the time of the write.
-        raise ConfigurationError(
-            f"Option eos.timestamp.column names {timestamp!r}, and the rows have {names}.",
-            remedy="Select that column, or correct or remove the option. Nothing of the batch is "
-            "visible.",
-        )
+        raise stop(Reason.NO_TIMESTAMP, column=timestamp, columns=names)
     return Rows(
         value=to_bytes(column("value")),
         key=None if key is None else to_bytes(key),
@@ -58,12 +54,7 @@ def to_rows(
 
 def _topics(column: Any, checked: bool) -> Any:
     if checked and column.null_count:
-        raise ConfigurationError(
-            f"[{_NULL_TOPIC}] A row has null in column 'topic' and option topic is not set.",
-            remedy="Give each row a topic, filter such rows, or set option topic. Nothing of the "
-            "batch is visible.",
-            data={"condition": _NULL_TOPIC},
-        )
+        raise stop(Reason.NULL_TOPIC, condition=_NULL_TOPIC)
     return pc.fill_null(pc.cast(column, pa.string()), "")
 
 
@@ -71,12 +62,7 @@ def _partitions(column: Any) -> Any:
     """Librdkafka takes -1 as no partition; the Java client, and so Spark's sink, refuses it."""
     least = pc.min(column).as_py()
     if least is not None and least < 0:
-        raise ConfigurationError(
-            f"A row has {least} in column 'partition'.",
-            remedy="Partitions count from 0; null leaves the choice to the key. Nothing of the "
-            "batch is visible.",
-            data={"partition": least},
-        )
+        raise stop(Reason.NEGATIVE_PARTITION, partition=least)
     return column
 
 
@@ -86,23 +72,13 @@ def _milliseconds(column: Any, name: str | None, checked: bool) -> Any:
     least = pc.min(times).as_py() if checked else None
     # To librdkafka 0 means now.
     if least is not None and least < 1:
-        raise ConfigurationError(
-            f"A row has a time before 1970-01-01 00:00:00.001 UTC in column {name!r}, which option "
-            "eos.timestamp.column names: a Kafka record cannot have it.",
-            remedy="Filter such rows or make it null, which means now. Nothing of the batch is "
-            "visible.",
-            data={"milliseconds": least},
-        )
+        raise stop(Reason.EARLY_TIME, name=name, milliseconds=least)
     return times
 
 
 def _headers(column: Any) -> Any:
     if find_wrong_keys(column).any():
-        raise ConfigurationError(
-            "A row has a header without a key in column 'headers', or with a key that is not UTF-8 "
-            "or has a zero character in it, where librdkafka would cut it off.",
-            remedy="Give each header a key of text. Nothing of the batch is visible.",
-        )
+        raise stop(Reason.WRONG_HEADER)
     return column
 
 
@@ -119,21 +95,9 @@ def check_topics(rows: Rows, log: str) -> None:
     names = rows.topics[0]
     wrong = next((name for name in names if not is_topic_name(name)), None)
     if wrong is not None:
-        raise ConfigurationError(
-            f"A row has {quote_name(wrong)} in column 'topic', which cannot be the name of a topic "
-            "that applications write.",
-            remedy="Give the row another topic, or filter such rows. Nothing of the batch is "
-            "visible.",
-            data={"topic": wrong},
-        )
+        raise stop(Reason.WRONG_TOPIC, shown=quote_name(wrong), topic=wrong)
     if log in names:
-        raise ConfigurationError(
-            f"A row has {log!r} in column 'topic', the decision log, where the sink keeps its "
-            "decisions.",
-            remedy="Give the row another topic, or filter such rows. Nothing of the batch is "
-            "visible.",
-            data={"topic": log},
-        )
+        raise stop(Reason.ROW_FOR_LOG, topic=log)
 
 
 def check_destinations_of(batch: pa.RecordBatch, topic: str | None, declared: Destinations) -> None:

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from eos_sink.errors import FailureKind, ProduceFailedError
+from eos_sink.errors import FailureKind
 from eos_sink.kafka.interfaces import Sizes
 from eos_sink.kafka.rows import HEADERS, Rows
+from eos_sink.messages import Reason, stop
 from eos_sink.task.record_sizes import RecordSizes
 
 TOPIC_HEADER = "__connect.errors.topic"
@@ -52,25 +53,21 @@ def to_dead_letters(  # noqa: PLR0913, PLR0917
     letters = Rows(rows.value, rows.key, topic, pa.array(headers, HEADERS))
     record, size = (int(sizes.max()) for sizes in RecordSizes(letters).sizes())
     if most.record is not None and record > most.record:
-        raise ProduceFailedError(
-            f"A row that Kafka would refuse has {record} bytes, and the client has room for "
-            f"{most.record} at a time. Nothing of the batch is visible.",
-            remedy=f"Set kafka.buffer.memory to {2 * record} or more, then start the query again: "
-            "Spark replays the batch.",
-            data={
-                "kind": FailureKind.MESSAGE_REJECTED.value,
-                "bytes": record,
-                "limit": most.record,
-            },
+        raise stop(
+            Reason.LETTER_ABOVE_QUEUE,
+            kind=FailureKind.MESSAGE_REJECTED.value,
+            bytes=record,
+            limit=most.record,
+            needed=2 * record,
         )
     if size > most.batch:
-        raise ProduceFailedError(
-            f"A row that Kafka would refuse has {size} bytes, more than the dead letter topic "
-            f"{topic} takes ({most.batch}). Nothing of the batch is visible.",
-            remedy="Raise max.message.bytes of that topic (kafka-configs --alter --entity-type "
-            f"topics --entity-name {topic} --add-config max.message.bytes={2 * size}), then start "
-            "the query again: Spark replays the batch.",
-            data={"kind": FailureKind.MESSAGE_REJECTED.value, "bytes": size, "limit": most.batch},
+        raise stop(
+            Reason.LETTER_TOO_LARGE,
+            kind=FailureKind.MESSAGE_REJECTED.value,
+            topic=topic,
+            bytes=size,
+            limit=most.batch,
+            needed=2 * size,
         )
     return letters
 

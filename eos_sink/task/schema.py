@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from eos_sink.errors import ConfigurationError
+from eos_sink.messages import Reason, stop
 
 _TEXT_OR_BYTES = ("string", "binary")
 _ALLOWED = {
@@ -41,25 +41,16 @@ def check_columns(
 
         similar = difflib.get_close_matches("value", [name.lower() for name in types], 1)
         meant = next((name for name in types if name.lower() in similar), "to_json(struct(*))")
-        raise _unfit(
-            f"Required column 'value' is missing; the query has {sorted(types)}.",
-            f"Select it, for example: {meant} AS value. Names are case-sensitive.",
-        )
+        columns = sorted(types)
+        raise stop(Reason.NO_VALUE, columns=columns, meant=meant, condition=_UNFIT_COLUMN)
     if topic is None and "topic" not in types:
-        raise _unfit(
-            "There is neither option topic nor a column 'topic'.",
-            "Set .option('topic', '<name>') or select a column 'topic'.",
-        )
+        raise stop(Reason.NO_TOPIC, condition=_UNFIT_COLUMN)
     for name, allowed in _ALLOWED.items():
         if name in types and (name != "topic" or topic is None):
             _check_type(name, types[name], allowed)
     if timestamp is not None:
         if timestamp not in types:
-            raise ConfigurationError(
-                f"Option eos.timestamp.column names {timestamp!r}, and the query has "
-                f"{sorted(types)}.",
-                remedy="Select that column, or correct or remove the option. Nothing was written.",
-            )
+            raise stop(Reason.NO_TIMESTAMP, column=timestamp, columns=sorted(types))
         _check_type(timestamp, types[timestamp], ("timestamp",))
 
 
@@ -72,9 +63,13 @@ def used_columns(names: Iterable[str], topic: str | None, timestamp: str | None)
 
 def _check_type(name: str, given: str, allowed: tuple[str, ...]) -> None:
     if _base_type(given) not in allowed:
-        raise _unfit(
-            f"Column '{name}' has type {given}; allowed: {' or '.join(allowed)}.",
-            f"Cast it: CAST({name} AS {allowed[0].upper()}) AS {name}.",
+        raise stop(
+            Reason.COLUMN_TYPE,
+            name=name,
+            given=given,
+            allowed=" or ".join(allowed),
+            wanted=allowed[0].upper(),
+            condition=_UNFIT_COLUMN,
         )
 
 
@@ -83,9 +78,3 @@ def _base_type(simple: str) -> str:
     type are case-insensitive, as in Spark."""
     simple = simple.lower()
     return "string" if simple.startswith(("string", "varchar(", "char(")) else simple
-
-
-def _unfit(what: str, remedy: str) -> ConfigurationError:
-    return ConfigurationError(
-        what, remedy=f"{remedy} Nothing was written.", data={"condition": _UNFIT_COLUMN}
-    )

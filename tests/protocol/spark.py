@@ -17,10 +17,10 @@ from typing import TypeVar
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka_config.cluster_config import ClusterConfig
+from eos_sink.messages import named
 from eos_sink.ops.starting_offsets import find_starting_offsets
 from eos_sink.protocol.model import BatchId, Numbering, Plan, Run, TaskReport
 from eos_sink.sink_options import SinkOptions
-from eos_sink.spark.remedies import add_batch_remedy
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Killed, Moment, Process
 from tests.protocol.actor import Actor
@@ -126,6 +126,11 @@ class Session:
         # A negative one stands for the first row.
         return {int(partition): max(at, 0) for partition, at in found.items()}
 
+    def _named(self, batch: BatchId | None) -> contextlib.AbstractContextManager[None]:
+        """What the writers of a batch write tell its user."""
+        options = self._of_query or self._scene.world.options
+        return named(options.names, options.log_topic, write=batch)
+
     def write(self, batch: BatchId, parts: Parts, spark_run: str = "") -> None:
         """One `df.write`, or a batch of a query, with what Spark does after an error.
 
@@ -139,17 +144,17 @@ class Session:
         """
         stream = batch.numbering is Numbering.STREAM
         driver = self._living()
-        with contextlib.nullcontext() if stream else add_batch_remedy():
+        with contextlib.nullcontext() if stream else self._named(None):
             plan = self._call(driver.planner.plan)
         reports: list[TaskReport] = []
         driver = self._living()
         try:
-            with add_batch_remedy(batch):
+            with self._named(batch):
                 for partition, rows in enumerate(parts):
                     task = partial(driver.task, plan, batch, partition, rows, spark_run)
                     reports.append(self._repeat(task))
             self._check_results(reports)
-            with add_batch_remedy(batch):
+            with self._named(batch):
                 self._call(partial(driver.committer.commit, reports))
             if batch.numbering.is_by_spark:
                 with contextlib.suppress(*FAILURES):

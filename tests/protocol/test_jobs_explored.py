@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from math import inf
 from typing import Any, cast
@@ -19,7 +19,7 @@ from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionalProducer
 from eos_sink.messages import Reason, stop
-from eos_sink.protocol.model import BatchId, Change, Decision, Entry, LogRecord, Numbering
+from eos_sink.protocol.model import Change, Decision, Entry, LogRecord, Numbering
 from eos_sink.protocol.written import WrittenNumbers
 from tests.fakes.producer import FakeProducer
 from tests.protocol import spark, users
@@ -132,11 +132,7 @@ def write_no_lower_version(monkeypatch: pytest.MonkeyPatch) -> Iterator[Plot]:
 
 
 def forget_the_number_of_a_decided_write(monkeypatch: pytest.MonkeyPatch) -> Iterator[Plot]:
-    @contextmanager
-    def add_nothing(_: BatchId | None = None) -> Iterator[None]:
-        yield
-
-    monkeypatch.setattr(spark, "add_batch_remedy", add_nothing)
+    monkeypatch.setattr(spark.Session, "_named", lambda *_: contextlib.nullcontext())
     return at_each_gate(JOBS, Fault.NO_COORDINATOR)
 
 

@@ -101,7 +101,7 @@ def test_what_hangs_in_the_log_is_ended_before_it_is_read(
 def test_a_topic_that_the_options_name_has_to_be_there(world: ReadingWorld) -> None:
     given = given_options(**{**GIVEN, "subscribe": f"{INPUT}, gone"})
     kafka = FakeKafka(world.cluster)
-    with pytest.raises(ClusterError, match="Topic gone, which"):
+    with pytest.raises(ClusterError, match="topic gone, which"):
         find_starting_offsets(given, "earliest", lambda _: kafka, Checkpoint(None))
 
 

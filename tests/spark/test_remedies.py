@@ -19,9 +19,11 @@ from eos_sink.errors import (
     SupersededError,
     UnfinishedError,
 )
+from eos_sink.identity import DEFAULT_PREFIX, QueryNames
+from eos_sink.messages import named
 from eos_sink.protocol.model import BatchId, Numbering
-from eos_sink.spark.remedies import add_batch_remedy
 
+NAMES = QueryNames(DEFAULT_PREFIX, "q-0123456789")
 FIX, AGAIN, RESOLVE = Action.FIX, Action.RUN_AGAIN, Action.RESOLVE
 ONCE = BatchId.numbered_by(Numbering.ONCE, "", 7)
 VERSION = BatchId.numbered_by(Numbering.VERSION, "app", 3)
@@ -42,7 +44,7 @@ ACTIONS = {
 def explained(
     kind: type[EosSinkError], batch: BatchId | None = None, action: Action | None = None
 ) -> EosSinkError:
-    with pytest.raises(kind) as error, add_batch_remedy(batch):
+    with pytest.raises(kind) as error, named(NAMES, "log", write=batch):
         raise kind("It failed.", remedy="Do.", data={"x": 1}, action=action)
     assert error.value.message == "It failed."
     assert error.value.remedy.startswith("Do.")
