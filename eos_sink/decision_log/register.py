@@ -12,7 +12,8 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eos_sink.decision_log.codec import decode
@@ -37,6 +38,7 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, LogReader
 from eos_sink.messages import Reason, stop
+from eos_sink.metrics.events import trace
 from eos_sink.protocol.model import (
     Change,
     Entry,
@@ -50,6 +52,7 @@ from eos_sink.protocol.values import (
     Position,
     ProduceFailed,
     ProducerFenced,
+    Transaction,
 )
 
 if TYPE_CHECKING:
@@ -86,6 +89,17 @@ def check_current(token: PlanToken, entry: Entry) -> None:
         from eos_sink.protocol.refused import superseded
 
         raise superseded(token, entry)
+
+
+def follow(token: PlanToken, entry: Entry) -> PlanToken:
+    """The token that makes a plan's run the writer of the next record after one that was read since
+    the plan: no older plan can be decided any more.
+
+    Raises:
+        OperatorNeededError: the log has lost the plan's record, and would start again at number 1.
+    """
+    check_forward(token, entry)
+    return replace(token, seq=entry.seq, position=entry.position)
 
 
 class DecisionRegister:
@@ -329,12 +343,21 @@ class DecisionRegister:
         if vote is not None:
             with self._refusing():
                 answer = deadline.within(min(vote(begun), answer.left))
+            self._trace("voted", record)
         self._maybe_written = self._unanswered = True
+        self._trace("write", record)
         producer.commit(answer)
+        self._trace("written", record)
         self._let_go()
         assert sent.at is not None
         self._seen = Entry(record, Position(place.topic, place.partition, sent.at))
         return self._seen
+
+    def _trace(self, step: str, record: LogRecord) -> None:
+        def decided() -> Iterable[Transaction]:
+            return record.decision.transactions(self._names) if record.decision else ()
+
+        trace(self._names.group, step, decided, seq=record.seq, writer=record.writer)
 
     def _check_end(self, sent: SentRecord, reached: int, deadline: Deadline) -> None:
         """The end that was read may have come from a leader that does not know yet that it was

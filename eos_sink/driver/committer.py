@@ -10,13 +10,14 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from eos_sink.decision_log import DecisionRegister
-from eos_sink.decision_log.register import check_current
+from eos_sink.decision_log.register import check_current, follow
 from eos_sink.driver.batch_metrics import BatchMetrics, log_superseded
-from eos_sink.driver.settle import Settlement, settle
+from eos_sink.driver.decided_topics import DecidedTopics
+from eos_sink.driver.reconcile import Actor, bring_to_rest, settle_without_id
 from eos_sink.errors import (
     CommitFailedError,
     SupersededError,
@@ -42,14 +43,14 @@ from eos_sink.protocol.model import (
     TaskReport,
     stream_subject,
 )
+from eos_sink.protocol.reconcile import Role, View
 from eos_sink.protocol.rules import (
-    check_replay,
-    check_rewrite,
+    Replay,
     check_same_topics,
     check_same_version,
     check_streams,
     check_vote,
-    completes,
+    compare,
     in_doubt,
     vote_margin_ms,
 )
@@ -63,6 +64,21 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger("eos_sink.driver")
 _NOTE_S = 10.0
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """A batch that is to be decided.
+
+    Attributes:
+        rows: that the driver writes.
+        rewritten: partitions that an earlier decision of the batch has lost.
+    """
+
+    reports: Sequence[TaskReport]
+    decision: Decision
+    rows: Sequence[Rows]
+    rewritten: frozenset[int] = frozenset()
 
 
 class Committer:
@@ -87,8 +103,7 @@ class Committer:
         self._now_ms = now_ms
         self._clock = clock
         self._metrics = BatchMetrics(options.names)
-        self._checked = {options.topic}
-        self._no_logs = set(options.named_topics)
+        self._topics = DecidedTopics(kafka, options)
         self._followed: set[str] = set()
         self._source: SourceReader | None = None
         if options.source is not None:
@@ -117,32 +132,96 @@ class Committer:
     def _commit(self, reports: Sequence[TaskReport], deadline: Deadline) -> None:
         for report in reports:
             check_same_version(this_package(), getattr(report, "package", None))
+        batch = None
         if any(report.skipped for report in reports):
-            total = RowDigest.total(report.digest for report in reports)
-            _LOGGER.warning(
-                "Query %s: %s is skipped, since it was written before; its %s rows are not written "
-                "again.",
-                self._names.query,
-                reports[0].batch,
-                total.rows,
-            )
+            self._warn_of_skipped(reports)
         elif any(report.replayed for report in reports):
-            self._commit_replay(reports, deadline)
+            batch = self._compare(reports, deadline)
         elif self._source is not None or any(report.has_written for report in reports):
             # Without rows there is a decision only if it moves the source's offsets.
-            rows = self._unpack(reports)
             decision = decide(reports, self._options.route)
-            record = self._register.expect(reports[0].token, deadline).record
-            check_streams(record, decision.batch)
-            if self._source is None and record.is_new_stream(decision.batch):
-                _LOGGER.warning(
-                    "Query %s: a new checkpoint begins with %s, under an identity that has written "
-                    "before, and the old one is refused from now on. Rows that this query reads "
-                    "again are there twice.",
-                    self._names.query,
-                    decision.batch,
-                )
-            self._decide(reports, decision, rows, deadline)
+            batch = _Batch(reports, decision, self._unpack(reports))
+        if batch is not None:
+            self._decide(batch, deadline)
+
+    def _decide(self, batch: _Batch, deadline: Deadline) -> None:
+        """Check, write the record, settle; then say what has happened."""
+        reports, rows, rewritten = batch.reports, batch.rows, batch.rewritten
+        decision, token = batch.decision, batch.reports[0].token
+        record = self._register.expect(token, deadline).record
+        check_streams(record, decision.batch)
+        known = () if rewritten else self._check_claims(token, record, decision, deadline)
+        source = self._check_source(record, decision.batch, deadline)
+        topics = self._topics.ids_of(reports, rows, deadline)
+        decision = replace(decision, topics={**decision.topics, **dict(sorted(topics))})
+        self._topics.check(decision, deadline)
+
+        clock = StepClock(self._clock)
+        figures = self._metrics.count_decision(decision, reports, rewritten, clock, self._now_ms())
+        change = Change(decision, figures, settled=not decision.prepared, source=source)
+        prepared = self._transactions(reports)
+
+        def vote(begun: float) -> float:
+            check_same_topics(topics, self._kafka.topic_ids(dict(topics), deadline))
+            if not prepared:
+                return deadline.left
+            with clock.inner(Step.VOTE):
+                return self._vote(prepared, token.planned_s, begun, deadline)
+
+        clock.begin()
+        entry = self._register.append(
+            token, change, deadline, rows=rows, vote=vote if topics else None, known=known
+        )
+        clock.end(Step.DECIDE)
+        view = View.of(self._names, entry, just_decided=True)
+        view = bring_to_rest(self._kafka, view, deadline)
+        clock.end(Step.SETTLE)
+        _check_visible(decision, view)
+
+        self._followed.add(decision.batch.stream)
+        self._metrics.committed(decision, rewritten, clock, entry.seq)
+        self._warn_of_new_stream(record, decision.batch)
+        self._warn_of_dead_letters(decision.batch, reports)
+        if view.seen and entry.record.needs_settled_note and not entry.record.settled:
+            self._note_settled(token, entry, deadline)
+
+    def _compare(self, reports: Sequence[TaskReport], deadline: Deadline) -> _Batch | None:
+        """Compare a replay with what is decided; None: there is nothing left to decide."""
+        token, lost, spark_run = reports[0].token, reports[0].lost, reports[0].spark_run
+        entry = self._register.read(deadline, token)
+        check_current(token, entry)
+        decision = entry.decision
+        if decision is None:
+            from eos_sink.protocol.refused import superseded
+
+            raise superseded(token, entry)
+        if self._source is not None:
+            if spark_run and spark_run == decision.spark_run:
+                # Also without rows: another batch would have some.
+                raise stop(Reason.SECOND_FRAME, batch=decision.batch)
+            self._source.check_replay(entry.record, decision.batch)
+        has_rows = any(report.digest.rows for report in reports)
+        if decision.batch.numbering is Numbering.FOREACH and not has_rows:
+            # Of several frames an empty one changes nothing, in any order.
+            return None
+        replay = compare(decision, lost, reports)
+        if replay is Replay.REPAIRS:
+            again = decide(reports, self._options.route, decision)
+            return _Batch(reports, again, self._unpack(reports), lost)
+        if replay is not Replay.SAME:
+            # numpy and pyarrow are for rows only.
+            from eos_sink.driver.completion import refuse
+
+            noted, error = refuse(decision, lost, replay, len(reports))
+            if noted is not None:
+                self._register.append(token, Change(noted), deadline)
+            raise error
+        self._metrics.replayed(decision.batch)
+        if spark_run != decision.spark_run:
+            # So that a second frame of this run is not taken for another replay.
+            noted = replace(decision, spark_run=spark_run)
+            self._register.append(token, Change(noted, self._metrics.take_pending()), deadline)
+        return None
 
     def abort(self, reports: Sequence[TaskReport], token: PlanToken | None = None) -> Entry | None:
         """Give up a batch. What the decision names is settled instead.
@@ -156,40 +235,32 @@ class Committer:
         Returns:
             The record that gives up the plan; None: the plan is unknown, or not the latest one.
         """
-        from eos_sink.driver.abort import (
-            abort_all,
-            fence_plans,
-            list_undecided,
-            settle_without_id,
-        )
-
         deadline = Deadline(self._options.step_timeout)
         token = reports[0].token if reports else token
         settle_without_id(self._kafka, self._names, self._register, deadline, token)
-        entry = self._register.open(deadline, token)
-        decision = entry.decision
-        found = Settlement()
-        if decision is not None:
-            found = settle(self._kafka, self._names, entry.record, deadline, just_decided=False)
+        view = View.of(self._names, self._register.open(deadline, token))
         if token is None:
+            bring_to_rest(self._kafka, view, deadline)
             return None
-        listed = list_undecided(self._kafka, self._names, decision, deadline)
-        decided = decision.transactions(self._names).keys() if decision else frozenset()
-        prepared = self._transactions(reports)
-        given_up = {*listed, *prepared} - decided
-        figures = self._metrics.take_pending() + Stats({Count.ABORTS: 1})
+        plan = token
+
+        def fence(view: View) -> Entry:
+            figures = self._metrics.take_pending() + Stats({Count.ABORTS: 1})
+            change = Change(view.decision, figures, view.seen, gives_up=True)
+            return self._register.append(follow(plan, view.entry), change, deadline)
+
+        prepared = frozenset(self._transactions(reports))
+        actor = Actor(Role.GIVE_UP, fence)
         try:
             with log_superseded(self._names):
-                change = Change(decision, figures, found.seen, gives_up=True)
-                entry = fence_plans(self._register, token, entry, change, deadline)
+                view = bring_to_rest(self._kafka, view.listing(prepared), deadline, actor)
         except SupersededError:
             return None  # A newer driver owns the query; its recovery cleans up.
         except CommitFailedError as refused:
             self._leave_open(refused)
             return None
-        abort_all(self._kafka, given_up, deadline)
-        self._metrics.aborted(reports, len(given_up))
-        return entry
+        self._metrics.aborted(reports, view.aborted)
+        return view.entry
 
     def prepare(self) -> None:
         """Open the log for the next commit, in the background: Spark writes the end of this batch
@@ -201,54 +272,7 @@ class Committer:
         self._register.close()
         self._kafka.close()
 
-    def _decide(
-        self,
-        reports: Sequence[TaskReport],
-        decision: Decision,
-        rows: Sequence[Rows],
-        deadline: Deadline,
-        rewritten: frozenset[int] = frozenset(),
-    ) -> None:
-        token = reports[0].token
-        record = self._register.expect(token, deadline).record
-        known: Sequence[QueryNames] = ()
-        if not rewritten:
-            known = self._leave_former_identities(token, record, decision, deadline)
-        source = self._move_source(record, decision.batch, deadline)
-        topics = self._know_topics(reports, rows, deadline)
-        decision = replace(decision, topics={**decision.topics, **dict(sorted(topics))})
-        self._check_topics(decision, deadline)
-        clock = StepClock(self._clock)
-        figures = self._metrics.count_decision(decision, reports, rewritten, clock, self._now_ms())
-        prepared = self._transactions(reports)
-
-        def vote(begun: float) -> float:
-            check_same_topics(topics, self._kafka.topic_ids(dict(topics), deadline))
-            if not prepared:
-                return deadline.left
-            with clock.inner(Step.VOTE):
-                return self._vote(prepared, token.planned_s, begun, deadline)
-
-        clock.begin()
-        change = Change(decision, figures, settled=not decision.prepared, source=source)
-        entry = self._register.append(
-            token, change, deadline, rows=rows, vote=vote if topics else None, known=known
-        )
-        self._followed.add(decision.batch.stream)
-        clock.end(Step.DECIDE)
-        found = settle(self._kafka, self._names, entry.record, deadline, just_decided=True)
-        clock.end(Step.SETTLE)
-        if found.doubtful:
-            raise in_doubt(decision, found.doubtful)
-        if found.lost:
-            raise stop(Reason.LOST_SINCE, decision=decision, lost=found.lost)
-        self._metrics.committed(decision, rewritten, clock, token.seq + 1)
-        self._warn_of_dead_letters(decision.batch, reports)
-        unsettled = entry.record.needs_settled_note and not entry.record.settled
-        if found.seen and unsettled:
-            self._note_settled(token, entry, deadline)
-
-    def _leave_former_identities(
+    def _check_claims(
         self, token: PlanToken, record: LogRecord, decision: Decision, deadline: Deadline
     ) -> Sequence[QueryNames]:
         """Before the first decision of a stream under this identity, to this topic; of frames,
@@ -274,7 +298,7 @@ class Committer:
             return others
         return ()
 
-    def _move_source(
+    def _check_source(
         self, record: LogRecord, batch: BatchId, deadline: Deadline
     ) -> SourcePosition | None:
         """The position after a batch, which begins where the query stands."""
@@ -285,6 +309,26 @@ class Committer:
             # Its lost partitions are written again.
             return known
         return self._source.check(record, self._source.read(record, batch, deadline), deadline)
+
+    def _warn_of_skipped(self, reports: Sequence[TaskReport]) -> None:
+        total = RowDigest.total(report.digest for report in reports)
+        _LOGGER.warning(
+            "Query %s: %s is skipped, since it was written before; its %s rows are not written "
+            "again.",
+            self._names.query,
+            reports[0].batch,
+            total.rows,
+        )
+
+    def _warn_of_new_stream(self, record: LogRecord, batch: BatchId) -> None:
+        if self._source is None and record.is_new_stream(batch):
+            _LOGGER.warning(
+                "Query %s: a new checkpoint begins with %s, under an identity that has written "
+                "before, and the old one is refused from now on. Rows that this query reads "
+                "again are there twice.",
+                self._names.query,
+                batch,
+            )
 
     def _warn_of_dead_letters(self, batch: BatchId, reports: Sequence[TaskReport]) -> None:
         counts: Counter[str] = Counter()
@@ -314,10 +358,8 @@ class Committer:
         """Note in the log that the batch is visible: the next batch may be another stream's, after
         Kafka has forgotten these transactions."""
         try:
-            from eos_sink.driver.abort import fence_plans
-
             change = Change(entry.decision, self._metrics.take_pending(), settled=True)
-            fence_plans(self._register, token, entry, change, deadline.within(_NOTE_S))
+            self._register.append(follow(token, entry), change, deadline.within(_NOTE_S))
         except Exception as error:  # noqa: BLE001 - no failure here changes that the batch is visible
             _LOGGER.warning(
                 "Query %s: %s is committed, but the decision log could not note it: %s. The next "
@@ -329,27 +371,6 @@ class Committer:
 
     def _transactions(self, reports: Sequence[TaskReport]) -> list[Transaction]:
         return [r.prepared.transaction(self._names, r.slot) for r in reports if r.prepared]
-
-    def _know_topics(
-        self, reports: Sequence[TaskReport], rows: Sequence[Rows], deadline: Deadline
-    ) -> set[tuple[str, str]]:
-        """Each topic of the rows, with its ids from before they were written."""
-        known = {each for report in reports for each in report.topics.items()}
-        new = _topics(rows) - dict(known).keys()
-        return known | {*self._kafka.topic_ids(new, deadline).items()} if new else known
-
-    def _check_topics(self, decision: Decision, deadline: Deadline) -> None:
-        """Topics of the column are known only now. A batch that may not be read back is not
-        decided; inlined rows never need to be. Nor is one with rows in a decision log."""
-        for topic in {entry.witness.topic for entry in decision.prepared} - self._checked:
-            self._kafka.check_topic(topic, deadline)
-            self._checked.add(topic)
-        new = decision.topics.keys() - self._no_logs
-        if new:
-            from eos_sink.decision_log.other_logs import check_no_logs
-
-            check_no_logs(self._kafka, new, deadline)
-            self._no_logs |= new
 
     def _vote(
         self,
@@ -386,61 +407,6 @@ class Committer:
         self._metrics.voted(states.values(), now_ms)
         return left_ms / 1000
 
-    def _commit_replay(self, reports: Sequence[TaskReport], deadline: Deadline) -> None:
-        token, lost, spark_run = reports[0].token, reports[0].lost, reports[0].spark_run
-        entry = self._register.read(deadline, token)
-        check_current(token, entry)
-        decision = entry.decision
-        if decision is None:
-            from eos_sink.protocol.refused import superseded
-
-            raise superseded(token, entry)
-        if self._source is not None:
-            if spark_run and spark_run == decision.spark_run:
-                # Also without rows: another batch would have some.
-                raise stop(Reason.SECOND_FRAME, batch=decision.batch)
-            self._source.check_replay(entry.record, decision.batch)
-        has_rows = any(report.digest.rows for report in reports)
-        if decision.batch.numbering is Numbering.FOREACH and not has_rows:
-            # Of several frames an empty one changes nothing, in any order.
-            return
-        if not lost:
-            check_replay(decision, reports)
-            self._metrics.replayed(decision.batch)
-            if spark_run != decision.spark_run:
-                # So that a second frame of this run is not taken for another replay.
-                repeated = replace(decision, spark_run=spark_run)
-                change = Change(repeated, self._metrics.take_pending())
-                self._register.append(token, change, deadline)
-            return
-        self._check_rewrite(token, decision, lost, reports, deadline)
-        rows = self._unpack(reports)
-        rewritten = decide(reports, self._options.route, decision)
-        self._decide(reports, rewritten, rows, deadline, lost)
-
-    def _check_rewrite(
-        self,
-        token: PlanToken,
-        decision: Decision,
-        lost: frozenset[int],
-        reports: Sequence[TaskReport],
-        deadline: Deadline,
-    ) -> None:
-        partitions = len(reports)
-        if decision.needs_completion(lost):
-            check_replay(decision, reports)
-            if not completes(decision, lost, reports):
-                # numpy and pyarrow are for rows only.
-                from eos_sink.driver.completion import TWINS, complete_by_partition, not_told
-
-                if not decision.completed:
-                    complete_by_partition(self._register, token, decision, TWINS, deadline)
-                raise not_told(decision, lost, TWINS, partitions)
-        elif not check_rewrite(decision, lost, reports):
-            from eos_sink.driver.completion import complete_by_row
-
-            raise complete_by_row(self._register, token, decision, lost, partitions, deadline)
-
     def _unpack(self, reports: Sequence[TaskReport]) -> list[Rows]:
         """The rows that tasks have handed over, by destination."""
         taken = [report.inline for report in reports if report.inline]
@@ -455,5 +421,8 @@ class Committer:
         return [rows for rows in unpacked if len(rows)]
 
 
-def _topics(rows: Sequence[Rows]) -> set[str]:
-    return {topic for some in rows for topic in some.topics[0]}
+def _check_visible(decision: Decision, view: View) -> None:
+    if view.doubtful:
+        raise in_doubt(decision, view.doubtful, view.made_again)
+    if view.lost:
+        raise stop(Reason.LOST_SINCE, decision=decision, lost=view.lost)

@@ -15,7 +15,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from eos_sink.decision_log import DecisionRegister
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.fingerprint import Hashes, RowDigester
@@ -23,7 +22,8 @@ from eos_sink.kafka.interfaces import Kafka
 from eos_sink.kafka.rows import Row, Rows
 from eos_sink.kafka.topic_traces import PartitionTail
 from eos_sink.messages import Reason, stop
-from eos_sink.protocol.model import Change, Decision, Entry, PlanToken, RowDigest
+from eos_sink.protocol.model import Decision, RowDigest
+from eos_sink.protocol.rules import Replay
 from eos_sink.protocol.values import ProducerIdentity
 
 MOST_ROWS = 4_000_000
@@ -94,22 +94,21 @@ def read_back(kafka: Kafka, decision: Decision, lost: frozenset[int], deadline: 
         most *= _WIDER
 
 
-def complete_by_row(  # noqa: PLR0913, PLR0917
-    register: DecisionRegister,
-    token: PlanToken,
-    decision: Decision,
-    lost: frozenset[int],
-    replay_partitions: int,
-    deadline: Deadline,
-) -> EosSinkError:
-    """Let the next plan complete a batch whose replay has other partitions. Returns the error.
+def refuse(
+    decision: Decision, lost: frozenset[int], replay: Replay, partitions: int
+) -> tuple[Decision | None, EosSinkError]:
+    """Refuse a replay that has not written the lost rows.
 
     Args:
-        token: of the latest record.
+        replay: in other partitions, or with twins.
+        partitions: how many the replay has.
 
-    Raises:
-        The errors of `DecisionRegister.write`: the next replay comes here again.
+    Returns:
+        The decision that the next plan has to have, None: as it is; and the error.
     """
+    if replay is Replay.TWINS:
+        again = None if decision.completed else by_partition(decision, TWINS)
+        return again, not_told(decision, lost, TWINS, partitions)
     why = decision.by_partition
     if not why:
         try:
@@ -117,11 +116,15 @@ def complete_by_row(  # noqa: PLR0913, PLR0917
         except RefusedCompletion as refused:
             why = str(refused)
     if why:
-        return not_told(decision, lost, why, replay_partitions)
-    register.append(token, Change(replace(decision, by_row=True)), deadline)
-    return stop(
-        Reason.LOST_ELSEWHERE, decision=decision, lost=lost, replay_partitions=replay_partitions
-    )
+        return None, not_told(decision, lost, why, partitions)
+    error = stop(Reason.LOST_ELSEWHERE, decision=decision, lost=lost, replay_partitions=partitions)
+    return replace(decision, by_row=True), error
+
+
+def by_partition(decision: Decision, why: str) -> Decision:
+    """Only the old partitions are a way from then on, since it cannot be told which rows are
+    visible."""
+    return replace(decision, by_row=False, by_partition=why)
 
 
 def not_told(
@@ -140,26 +143,6 @@ def not_told(
         why=why,
         replay_partitions=replay_partitions,
     )
-
-
-def complete_by_partition(
-    register: DecisionRegister,
-    token: PlanToken,
-    decision: Decision,
-    why: str,
-    deadline: Deadline,
-) -> Entry:
-    """Note that it cannot be told which rows are visible: only the old partitions are a way then.
-
-    Args:
-        token: of the latest record.
-        why: it cannot.
-
-    Raises:
-        The errors of `DecisionRegister.write`: the next plan comes here again.
-    """
-    again = replace(decision, by_row=False, by_partition=why)
-    return register.append(token, Change(again), deadline)
 
 
 class _FoundRows(RowDigester):

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from eos_sink.decision_log import DecisionRegister
-from eos_sink.driver.abort import abort_all, list_undecided, settle_without_id
 from eos_sink.driver.group_claims import read_record
-from eos_sink.driver.settle import settle
+from eos_sink.driver.reconcile import Actor, bring_to_rest, settle_without_id
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.messages import Reason, stop
-from eos_sink.protocol.model import Change, Decision, PlanToken
+from eos_sink.protocol.model import Change, Decision, Entry, PlanToken
+from eos_sink.protocol.reconcile import Role, View
 from eos_sink.protocol.rules import check_former
 
 _LOGGER = logging.getLogger("eos_sink.driver")
@@ -69,25 +69,26 @@ def _retire(  # noqa: PLR0913, PLR0917
     ):
         metadata = member.join(deadline)
         settle_without_id(kafka, former, register, deadline)
-        entry = register.open(deadline)
-        # A driver that is left may have decided until now.
-        last = check_former(decision, former, entry.record)
-        found = settle(kafka, former, entry.record, deadline, just_decided=False)
-        if entry.decision and found.lost:
-            raise stop(
-                Reason.UNREPAIRED,
-                names=former,
-                batch=decision.batch,
-                decision=entry.decision,
-                lost=found.lost,
-            )
-        listed = list_undecided(kafka, former, entry.decision, deadline)
-        # Its own run, so that the record still tells how the query was started there.
-        run = entry.record.run
-        current = PlanToken(former, entry.seq, entry.position, metadata, run, _SESSION_MS)
-        change = Change(entry.decision, settled=found.seen, retires=last, group=group)
-        register.append(current, change, deadline)
-        abort_all(kafka, listed, deadline)
+
+        def retire(view: View) -> Entry:
+            # A driver that is left may have decided until now.
+            last = check_former(decision, former, view.record)
+            if view.decision and view.lost:
+                raise stop(
+                    Reason.UNREPAIRED,
+                    names=former,
+                    batch=decision.batch,
+                    decision=view.decision,
+                    lost=view.lost,
+                )
+            # Its own run, so that the record still tells how the query was started there.
+            entry, run = view.entry, view.record.run
+            current = PlanToken(former, entry.seq, entry.position, metadata, run, _SESSION_MS)
+            change = Change(view.decision, settled=view.seen, retires=last, group=group)
+            return register.append(current, change, deadline)
+
+        view = View.of(former, register.open(deadline))
+        bring_to_rest(kafka, view, deadline, Actor(Role.GIVE_UP, retire))
     _LOGGER.warning(
         "Query %s: %s goes on here. Under its former identity, %s, it is refused from now on.",
         token.names.query,

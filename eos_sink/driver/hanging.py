@@ -28,13 +28,12 @@ from eos_sink.protocol.values import (
 ReadRecords = Callable[[Deadline], Sequence[Entry]]
 
 
-def end_hanging(  # noqa: PLR0913, PLR0917
+def end_hanging(
     kafka: Kafka,
     names: QueryNames,
     read_records: ReadRecords,
     topics: frozenset[str],
     deadline: Deadline,
-    before_waiting: Callable[[], object],
 ) -> None:
     """End the query's hanging transactions as they ended elsewhere. Wait for partitions that cannot
     be looked at: what hangs there would end with the next transaction, and with its outcome.
@@ -42,7 +41,6 @@ def end_hanging(  # noqa: PLR0913, PLR0917
     Args:
         read_records: of the query, oldest first. Called if something hangs.
         topics: where to look.
-        before_waiting: called once, before it waits.
 
     Raises:
         OutcomeUnknownError: a partition could not be looked at in time; or no answer about the
@@ -55,12 +53,7 @@ def end_hanging(  # noqa: PLR0913, PLR0917
     def end() -> frozenset[Place]:
         return _end_found(kafka, names, read_records, topics, answers)
 
-    unseen = end()
-    if unseen:
-        before_waiting()
-        if not deadline.passed:
-            unseen = retry_until(deadline, end, lambda places: not places)
-    if unseen:
+    if unseen := retry_until(deadline, end, lambda places: not places):
         places = [f"{topic}[{partition}]" for topic, partition in sorted(unseen)]
         raise stop(Reason.UNSEEN_PARTITIONS, partitions=places)
 

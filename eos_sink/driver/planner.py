@@ -9,50 +9,28 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.decision_log.hanging import topics_of
-from eos_sink.decision_log.other_logs import check_no_logs
-from eos_sink.driver.abort import (
-    abort_all,
-    fence_plans,
-    list_undecided,
-    settle_without_id,
-)
 from eos_sink.driver.batch_metrics import log_superseded
 from eos_sink.driver.hanging import end_hanging
-from eos_sink.driver.processes import (
-    current_run,
-    is_dead_here,
-    uses_tcp_to_spark,
-)
+from eos_sink.driver.planned_topics import PlannedTopics
+from eos_sink.driver.processes import current_run, is_dead_here, uses_tcp_to_spark
+from eos_sink.driver.reconcile import Actor, bring_to_rest, settle_without_id
 from eos_sink.driver.session import DriverSession
-from eos_sink.driver.settle import Settlement, commit_open, settle
-from eos_sink.errors import (
-    EosSinkError,
-    OperatorNeededError,
-    SupersededError,
-)
+from eos_sink.errors import EosSinkError, OperatorNeededError, SupersededError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Kafka
-from eos_sink.kafka.read_topic_rules import read_topic_rules
-from eos_sink.messages import Reason, named, stop
+from eos_sink.kafka.interfaces import GroupMember, Kafka
+from eos_sink.messages import named
 from eos_sink.metrics import events
 from eos_sink.metrics.names import Count, Event
 from eos_sink.metrics.stats import Stats
-from eos_sink.protocol.model import (
-    Change,
-    Decision,
-    Entry,
-    LogRecord,
-    Plan,
-    Run,
-    SourcePosition,
-)
+from eos_sink.protocol.model import Change, Entry, LogRecord, Plan, Run
+from eos_sink.protocol.reconcile import Role, View
 from eos_sink.protocol.rules import check_unrecorded
-from eos_sink.protocol.topic_rules import TopicRules
 from eos_sink.protocol.values import MemberRefused, MemberState
 from eos_sink.sink_options import SinkOptions
 
@@ -60,7 +38,6 @@ if TYPE_CHECKING:
     from eos_sink.driver.source_reader import CheckpointFiles, SourceReader
 
 _STABLE_TRY_S = 2.0
-_RULES_AGE_S = 60.0
 _MEMBERS_AGE_S = 10.0
 _LOGGER = logging.getLogger("eos_sink.driver")
 _TCP_COSTS = (
@@ -93,10 +70,9 @@ class Planner:
         self._register = DecisionRegister(kafka, options.names)
         self._session = DriverSession(kafka, options, self._run, clock)
         self._checked = False
-        self._rules: tuple[dict[str, TopicRules], Deadline] | None = None
-        self._topics: tuple[Mapping[str, str], Deadline] | None = None
-        self._planned: Entry | None = None
-        self._settled: tuple[Decision, Settlement] | None = None
+        self._topics = PlannedTopics(kafka, options)
+        # What the last plan was made from.
+        self._view: View | None = None
         self._source: SourceReader | None = None
         # The stream of which the first batch of a run was checked.
         self._source_checked: str | None = None
@@ -128,41 +104,27 @@ class Planner:
             named(self._names, self._options.log_topic, source=source),
             log_superseded(self._names),
         ):
-            try:
-                go_on = self._continue if self._joined(deadline) else self._recover
-                entry = go_on(deadline)
-            except MemberRefused as refused:
-                self._forget()
-                from eos_sink.protocol.refused import refused_member
-
-                latest = self._register.try_read()
-                session_ms = self._session.session_ms
-                raise refused_member(refused, self._run, latest, session_ms) from refused
-            except EosSinkError:
-                # The next plan recovers from what was half done.
-                self._forget()
-                raise
-            found = self._settle(entry, deadline)
+            view = self._bring_to_rest(deadline)
             if self._source is not None:
                 if query is not None and self._source_checked != query:
                     self._source.check_query(query)
-                entry, found = self._check_source(self._source, entry, found, deadline)
-            entry, visible = self._read_back(entry, found, deadline)
-            self._planned = entry
-            token = self._session.token(entry)
+                view = self._check_source(self._source, view, deadline)
+            view, visible = self._read_back(view, deadline)
+            self._view = view
+            record, decision = view.record, view.decision
             return Plan(
-                token,
-                entry.decision,
-                found.lost,
-                found.doubtful,
-                found.made_again,
+                self._session.token(view.entry),
+                decision,
+                view.lost,
+                view.doubtful,
+                view.made_again,
                 self._options.route,
-                self._read_rules(entry, deadline),
-                entry.record.given_up,
+                self._topics.read_rules(decision, deadline),
+                record.given_up,
                 visible,
-                entry.record.written,
-                entry.record.retired,
-                self._know_topics(entry, deadline),
+                record.written,
+                record.retired,
+                self._topics.read_ids(decision, deadline),
             )
 
     def refuse_tasks(self, given_up: Entry) -> None:
@@ -187,6 +149,21 @@ class Planner:
         self._forget()
         self._register.close()
         self._kafka.close()
+
+    def _bring_to_rest(self, deadline: Deadline) -> View:
+        try:
+            go_on = self._continue if self._joined(deadline) else self._recover
+            return go_on(deadline)
+        except MemberRefused as refused:
+            self._forget()
+            from eos_sink.protocol.refused import refused_member
+
+            latest, session_ms = self._register.try_read(), self._session.session_ms
+            raise refused_member(refused, self._run, latest, session_ms) from refused
+        except EosSinkError:
+            # The next plan recovers from what was half done.
+            self._forget()
+            raise
 
     # Plan: is this run still the current one, and did the plan before come to anything?
 
@@ -224,7 +201,7 @@ class Planner:
             return other is not None and other.is_sibling_of(self._run)
         return other != self._run
 
-    def _continue(self, deadline: Deadline) -> Entry:
+    def _continue(self, deadline: Deadline) -> View:
         entry = self._register.read(deadline)
         if self._takes_turns_with(entry.record.run):
             # It has replaced this member, even if the group has not said so yet.
@@ -241,23 +218,23 @@ class Planner:
             # Its tasks have this member's metadata: only a new member makes Kafka refuse them.
             self._session.close()
             return self._recover(deadline)
-        planned = self._planned
+        planned = self._view and self._view.entry
         if planned and entry.seq == planned.seq + 1 and entry.decision != planned.decision:
-            return entry
+            return bring_to_rest(self._kafka, View.of(self._names, entry), deadline)
         # The last plan came to nothing. Its abort() may not have known of it, or may have died.
-        return self._abort_undecided(entry, deadline)
+        return self._repair(entry, Role.REPAIR, deadline)
 
     def _may_be_running(self, entry: Entry) -> bool:
         """True if tasks of the last batch write of this process may run: it is not decided, so it
         goes on in another thread or has failed, and Spark does not wait for the tasks of a failed
         job; or the log does not say yet that its decision is settled."""
-        if self._planned is not None and self._planned.decision == entry.decision:
+        if self._view is not None and self._view.decision == entry.decision:
             return True
         return entry.record.needs_settled_note and not entry.record.settled
 
-    # Recover: check, join, open, settle, list, fence, abort, wait until nothing is pending.
+    # Recover: check, join, open, bring to rest.
 
-    def _recover(self, deadline: Deadline) -> Entry:
+    def _recover(self, deadline: Deadline) -> View:
         if not self._checked:
             self._check(deadline)
             self._checked = True
@@ -266,80 +243,81 @@ class Planner:
         try:
             member = self._session.join(deadline)
             try:
-                entry = self._take_over(deadline)
+                return self._start(member, deadline)
             except SupersededError:
                 if member.state() is not MemberState.CURRENT:
                     raise
                 # No newer driver: the end that was read came from a deposed leader.
-                entry = self._take_over(deadline)
-            while not member.wait_stable(
-                entry.position, Deadline(min(_STABLE_TRY_S, deadline.left))
-            ):
-                if deadline.passed:
-                    raise stop(Reason.PENDING_OFFSETS)
-                # A coordinator that moved while it was asked may have hidden a transaction.
-                entry = self._abort_undecided(entry, deadline)
+                return self._start(member, deadline)
         except BaseException:
             self._forget()
             raise
-        return entry
+
+    def _start(self, member: GroupMember, deadline: Deadline) -> View:
+        entry = self._register.open(deadline)
+        before = entry.record.run
+        if before is not None and before.origin.contradicts(self._run.origin):
+            _LOGGER.warning(
+                "Query %s was run before by %s and is run now by %s. If both are alive they "
+                "replace each other in turns: give each of two queries an eos.id of its own.",
+                self._names.query,
+                before,
+                self._run,
+            )
+        return self._repair(entry, Role.START, deadline, member)
+
+    def _repair(
+        self, entry: Entry, role: Role, deadline: Deadline, member: GroupMember | None = None
+    ) -> View:
+        """Bring the query to rest: what the plans before have left behind is settled or aborted.
+
+        Args:
+            member: of a start.
+        """
+        # The last batch may have failed because a topic has other rules now.
+        self._topics.forget()
+        before, starts = entry.record.run, role is Role.START
+        same = before is not None and (before == self._run or self._run.is_sibling_of(before))
+        new_run = starts and not same
+
+        def fence(view: View) -> Entry:
+            is_first, listed = not view.fenced, bool(view.listed)
+            counts = {Count.ABORTS: listed, Count.RUNS: new_run and is_first}
+            figures = Stats.of_counts({**counts, Count.RECOVERIES: starts and is_first})
+            change = Change(view.decision, figures, view.seen, gives_up=listed or new_run)
+            return self._register.append(self._session.token(view.entry), change, deadline)
+
+        def look(view: View) -> None:
+            topics = topics_of(self._options, view.decision)
+            end_hanging(self._kafka, self._names, self._register.records, topics, deadline)
+
+        def is_stable(view: View) -> bool:
+            assert member is not None
+            soon = Deadline(min(_STABLE_TRY_S, deadline.left))
+            return member.wait_stable(view.entry.position, soon)
+
+        view = View.of(self._names, entry) if self._view is None else self._view.at(entry)
+        actor = Actor(role, fence, look, is_stable)
+        view = bring_to_rest(self._kafka, view, deadline, actor)
+        if starts:
+            run = str(self._run) if new_run else None
+            events.emit(Event.RECOVERED, self._names.query, run=run, transactions=view.aborted)
+            if new_run and uses_tcp_to_spark():
+                _LOGGER.warning("%s", _TCP_COSTS)
+        if view.aborted:
+            events.emit(Event.ABORTED, self._names.query, transactions=view.aborted)
+        return view
 
     def _check(self, deadline: Deadline) -> None:
         """Find what can be wrong before the driver that runs now, if any, is replaced."""
         control, timeout_ms = self._kafka.control(), self._options.transaction_timeout_ms
         control.check_brokers(deadline)
-        declared = self._options.destinations
-        if declared is not None:
-            from eos_sink.driver.check_destinations import check_destinations
-
-            views = self._kafka.describe_topics(declared.topics, deadline)
-            for warning in check_destinations(declared, views):
-                _LOGGER.warning("%s", warning)
-        elif self._options.topic is not None:
-            self._kafka.check_topic(self._options.topic, deadline)
-        # First, so that no error advises to change the cleanup.policy of a log.
-        check_no_logs(self._kafka, self._options.named_topics, deadline)
-        self._check_dead_letter_topic(deadline)
+        self._topics.check(deadline)
         self._kafka.check_settings(self._names.driver, timeout_ms)
         self._check_unrecorded(deadline)
         settle_without_id(self._kafka, self._names, self._register, deadline)
         # Not with the driver's id, whose timeout tells that the log had a record.
         control.check_timeout(self._names.probe, timeout_ms, deadline)
-
-    def _check_dead_letter_topic(self, deadline: Deadline) -> None:
-        name = self._options.dead_letter_topic
-        if name is None:
-            return
-        self._kafka.check_topic(name, deadline)
-        rules = read_topic_rules(self._kafka, [name], deadline)[name]
-        if rules is not None and rules.keyed:
-            raise stop(Reason.KEYED_DEAD_LETTERS, topic=name)
-
-    def _read_rules(self, entry: Entry, deadline: Deadline) -> dict[str, TopicRules]:
-        """The rules of the topics that are known here, so that tasks need not ask for them. A task
-        asks again before it rejects a row. Without dead letters they only bound record batches: as
-        far as they may be seen, and once, since a batch that is refused is repeated by a new plan.
-        """
-        options = self._options
-        letters = options.dead_letter_topic
-        if self._rules is None or (letters is not None and self._rules[1].passed):
-            written = entry.decision.topics if entry.decision and not options.topic else ()
-            names = sorted({*options.named_topics, *written})
-            found = read_topic_rules(self._kafka, names, deadline, hidden=letters is None)
-            there = {name: rules for name, rules in found.items() if rules is not None}
-            self._rules = there, Deadline(_RULES_AGE_S)
-        return self._rules[0]
-
-    def _know_topics(self, entry: Entry, deadline: Deadline) -> dict[str, str]:
-        """The ids of the topics that are known here, so that tasks need not ask for them. A batch
-        is not decided if they have others by then, and the plan after that asks again. So does
-        each one of a batch write: between two of them a topic is often made again."""
-        decision = entry.decision
-        if self._topics is None or self._topics[1].passed:
-            ids = self._kafka.topic_ids(topics_of(self._options, decision), deadline)
-            self._topics = ids, Deadline(0 if self._options.origin.batch else _RULES_AGE_S)
-        # Another topic of the column is as its batch has found it.
-        return {**(decision.topics if decision else {}), **self._topics[0]}
 
     def _check_unrecorded(self, deadline: Deadline) -> None:
         """Before the driver's id is inited: its state may be the last trace of a lost log."""
@@ -352,139 +330,55 @@ class Planner:
             states = control.describe(committed, deadline)
             check_unrecorded(self._names, states.values())
 
-    def _take_over(self, deadline: Deadline) -> Entry:
-        entry = self._register.open(deadline)
-        before = entry.record.run
-        if before is not None and before.origin.contradicts(self._run.origin):
-            _LOGGER.warning(
-                "Query %s was run before by %s and is run now by %s. If both are alive they "
-                "replace each other in turns: give each of two queries an eos.id of its own.",
-                self._names.query,
-                before,
-                self._run,
-            )
-        return self._abort_undecided(entry, deadline, recovers=True)
-
-    def _abort_undecided(
-        self, entry: Entry, deadline: Deadline, *, recovers: bool = False
-    ) -> Entry:
-        """Settle the decision; list, fence and abort what it does not name.
-
-        Args:
-            recovers: fence even if nothing is open.
-        """
-        # The last batch may have failed because a topic has other rules now.
-        self._rules = self._topics = None
-        # First: a decision may be settled only if its rows can be read.
-        self._end_hanging(entry, deadline)
-        seen = self._settle(entry, deadline).seen
-        listed = list_undecided(self._kafka, self._names, entry.decision, deadline)
-        if not listed and not recovers:
-            return entry
-        before = entry.record.run
-        same = before is not None and (before == self._run or self._run.is_sibling_of(before))
-        new_run = recovers and not same
-        figures = Stats.of_counts(
-            {Count.ABORTS: bool(listed), Count.RUNS: new_run, Count.RECOVERIES: recovers}
-        )
-        change = Change(entry.decision, figures, seen, gives_up=bool(listed) or new_run)
-        token = self._session.token(entry)
-        entry = fence_plans(self._register, token, entry, change, deadline)
-        abort_all(self._kafka, listed, deadline)
-        if listed:
-            # What is open in one partition may hang in another one, from an earlier attempt.
-            self._end_hanging(entry, deadline)
-        if recovers:
-            run = str(self._run) if new_run else None
-            events.emit(Event.RECOVERED, self._names.query, run=run, transactions=len(listed))
-            if new_run and uses_tcp_to_spark():
-                _LOGGER.warning("%s", _TCP_COSTS)
-        if listed:
-            events.emit(Event.ABORTED, self._names.query, transactions=len(listed))
-        return entry
-
-    def _end_hanging(self, entry: Entry, deadline: Deadline) -> None:
-        """End what a transaction of a plan that came to nothing has left open. Readers of other
-        partitions need not wait for one that cannot be looked at."""
-        kafka, names, record = self._kafka, self._names, entry.record
-        end_hanging(
-            kafka,
-            names,
-            self._register.records,
-            topics_of(self._options, entry.decision),
-            deadline,
-            lambda: commit_open(kafka, names, record, deadline, just_decided=False),
-        )
-
-    def _settle(self, entry: Entry, deadline: Deadline) -> Settlement:
-        """The outcome of the latest decision, which one process settles once."""
-        if entry.decision is None:
-            return Settlement()
-        if self._settled is None or self._settled[0] != entry.decision:
-            found = settle(self._kafka, self._names, entry.record, deadline, just_decided=False)
-            self._settled = (entry.decision, found)
-        return self._settled[1]
-
-    def _check_source(
-        self, source: SourceReader, entry: Entry, found: Settlement, deadline: Deadline
-    ) -> tuple[Entry, Settlement]:
+    def _check_source(self, source: SourceReader, view: View, deadline: Deadline) -> View:
         """Let the position return to the start of a decided batch that has become invisible, if its
         checkpoint is gone: what it had read has to be read again. Then check, once for each
         checkpoint, the batch that Spark has begun; the log knows from then on where the query is.
         """
-        if found.lost and not found.doubtful:
-            start = source.find_return(entry.record, found.lost, deadline)
+        if view.lost and not view.doubtful:
+            start = source.find_return(view.record, view.lost, deadline)
             if start is not None:
-                entry, found = self._write_source(entry, None, start, deadline), Settlement()
+                view = self._write(view, Change(None, source=start), deadline)
         if self._members_seen is None or self._members_seen.passed:
             # Spark keeps a planner over restarts of its query.
             source.check_members(deadline)
             self._members_seen = Deadline(_MEMBERS_AGE_S)
         stream = source.stream
         if stream is None or self._source_checked != stream:
-            begins = source.check_first(entry.record, deadline)
+            begins = source.check_first(view.record, deadline)
             if begins is not None:
-                entry = self._write_source(entry, entry.decision, begins, deadline)
+                view = self._write(view, Change(view.decision, source=begins), deadline)
             self._source_checked = stream
-        return entry, found
+        return view
 
-    def _write_source(
-        self,
-        entry: Entry,
-        decision: Decision | None,
-        position: SourcePosition,
-        deadline: Deadline,
-    ) -> Entry:
-        token = self._session.token(entry)
-        return self._register.append(token, Change(decision, source=position), deadline)
-
-    def _read_back(
-        self, entry: Entry, found: Settlement, deadline: Deadline
-    ) -> tuple[Entry, bytes | None]:
+    def _read_back(self, view: View, deadline: Deadline) -> tuple[View, bytes | None]:
         """The hashes of the visible rows, if a replay writes the others in any partitions. If they
         cannot be told, the log says so from then on."""
-        decision = entry.decision
-        if decision is None or found.doubtful or not decision.needs_completion(found.lost):
-            return entry, None
+        decision, lost = view.decision, view.lost
+        if decision is None or view.doubtful or not decision.needs_completion(lost):
+            return view, None
         # numpy and pyarrow are for rows only.
         from eos_sink.driver import completion
 
-        lost = found.lost
         try:
-            return entry, completion.read_back(self._kafka, decision, lost, deadline)
+            return view, completion.read_back(self._kafka, decision, lost, deadline)
         except completion.RefusedCompletion as refused:
+            why = str(refused)
             if decision.completed:
-                raise completion.not_told(decision, lost, str(refused)) from refused
-            token, why = self._session.token(entry), str(refused)
+                raise completion.not_told(decision, lost, why) from refused
             _LOGGER.warning(
                 "Query %s: the lost partitions of %s have to be written as they were: %s.",
                 self._names.query,
                 decision.batch,
                 why,
             )
-            return completion.complete_by_partition(
-                self._register, token, decision, why, deadline
-            ), None
+            change = Change(completion.by_partition(decision, why))
+            return self._write(view, change, deadline), None
+
+    def _write(self, view: View, change: Change, deadline: Deadline) -> View:
+        """Write a record that changes what the plan is made from, but not what became of it."""
+        entry = self._register.append(self._session.token(view.entry), change, deadline)
+        return replace(view, entry=entry) if entry.decision else View.of(self._names, entry)
 
     def _forget(self) -> None:
         self._session.close()

@@ -12,9 +12,8 @@ from typing import Protocol
 
 from eos_sink.decision_log.start_notes import read_note, write_note
 from eos_sink.driver.group_claims import find_movers, find_writers
-from eos_sink.driver.settle import settle
 from eos_sink.errors import EosSinkError
-from eos_sink.identity import QueryNames, shown_location
+from eos_sink.identity import shown_location
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.messages import Reason, stop
@@ -26,7 +25,7 @@ from eos_sink.protocol.handover import (
     judge,
 )
 from eos_sink.protocol.model import BatchId, LogRecord, Numbering, SourcePosition, StartNote
-from eos_sink.protocol.rules import in_doubt, moved_checkpoint
+from eos_sink.protocol.rules import moved_checkpoint
 from eos_sink.protocol.source_rules import (
     SourceBatch,
     SourceLogs,
@@ -324,18 +323,6 @@ class SourceReader:
         writes = {self._options.topic, *self._options.declared_topics} - {None}
         topics = {*written.topics} if written else set()
         return bool(writes and topics) and not writes & topics
-
-    def settle(self, names: QueryNames, record: LogRecord, deadline: Deadline) -> frozenset[int]:
-        """Make visible what is decided, as with the start of the query; return what is lost.
-
-        Raises:
-            OperatorNeededError: a part of it is in doubt.
-        """
-        decision = record.decision
-        found = settle(self._kafka, names, record, deadline, just_decided=False)
-        if decision is not None and found.doubtful:
-            raise in_doubt(decision, found.doubtful, found.made_again)
-        return found.lost
 
     def _begin_of(self, number: int) -> Offsets | None:
         """The offsets before a batch, as the checkpoint has them; None: it does not show them."""

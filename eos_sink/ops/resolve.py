@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from eos_sink.decision_log import Entry
-from eos_sink.driver.abort import list_undecided
 from eos_sink.driver.evidence import ask_all
+from eos_sink.driver.reconcile import bring_to_rest, list_undecided
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Admin, MemberDescription
 from eos_sink.kafka.deadline import Deadline
@@ -31,7 +31,8 @@ from eos_sink.protocol.model import (
     Run,
 )
 from eos_sink.protocol.outcome import Evidence, Outcome, evidence_in_log, outcome
-from eos_sink.protocol.values import EndOutcome, ProducerIdentity, Transaction
+from eos_sink.protocol.reconcile import View
+from eos_sink.protocol.values import ProducerIdentity, Transaction
 
 TOOL = "eos-sink resolve"
 UNTRACED = (
@@ -291,6 +292,7 @@ def write_choice(
 
     Raises:
         RefusedChoice: the log or a transaction has changed since the evidence was gathered.
+        UnfinishedError: the batch is to be accepted or dropped, and a transaction of it is open.
     """
     entry = read_log(kafka, names, deadline, create=True)
     assert entry is not None
@@ -299,16 +301,9 @@ def write_choice(
     with take_over(kafka, names, entry, TOOL, deadline) as (register, token):
         register.expect(token, deadline)
         if decision is None or decision.override.accepted:
-            _commit_decided(kafka, evidence, deadline)
+            # No start would commit what is open after the choice.
+            view = bring_to_rest(kafka, View.of(names, entry), deadline)
+            known = {each.entry.partition for each in (*evidence.lost, *evidence.in_doubt)}
+            if new := sorted((view.lost | view.doubtful) - known):
+                raise RefusedChoice(f"Partitions {new} were not seen lost before. Look again.")
         return register.append(token, Change(decision), deadline)
-
-
-def _commit_decided(kafka: Kafka, evidence: QueryEvidence, deadline: Deadline) -> None:
-    """Commit what the decision has open: no start would do so after the choice."""
-    transactions = [each.evidence.transaction for each in evidence.not_ended]
-    outcomes = kafka.control().end(transactions, commit=True, deadline=deadline)
-    if any(outcomes.get(transaction) is not EndOutcome.DONE for transaction in transactions):
-        raise RefusedChoice(
-            "A transaction of the decision may be open and could not be committed. That must "
-            "happen before the batch is accepted or dropped. Start the query, or look again."
-        )

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from eos_sink.decision_log import Entry
-from eos_sink.driver.abort import fence_plans
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
@@ -117,7 +116,7 @@ def end_undecided(  # noqa: PLR0913
     _check_open(kafka, transactions, deadline)
     with take_over(kafka, names, entry, TOOL, deadline) as (register, token):
         # In this order: what was described before the record belongs to a plan before it.
-        written = fence_plans(register, token, entry, Change(entry.decision), deadline)
+        written = register.append(token, Change(entry.decision), deadline)
         return written, kafka.control().end(transactions, commit=commit, deadline=deadline)
 
 

@@ -349,56 +349,55 @@ def _left_ms(state: TransactionState, now_ms: int) -> int:
     return state.started_ms + state.timeout_ms - now_ms
 
 
-def check_replay(decision: Decision, reports: Sequence[TaskReport]) -> None:
-    """Check that a replay of the decided batch has the decided rows, in any partitions.
+class Replay(Enum):
+    """What a replay of the decided batch has done."""
 
-    Raises:
-        OperatorNeededError: it has not.
-    """
-    total = RowDigest.total(report.digest for report in reports)
-    if total != decision.total and not decision.override.accepted:
-        raise stop(
-            Reason.OTHER_ROWS,
-            decision=decision,
-            difference=f"the replay has {total}, the decision {decision.total}",
-            partitions=_moved(decision, reports),
-        )
+    SAME = auto()
+    """It has found the decided rows, and nothing of them is lost."""
+    REPAIRS = auto()
+    """It has written exactly what is lost."""
+    MOVED = auto()
+    """It has other partitions while a part is visible, so it has not written the lost rows."""
+    TWINS = auto()
+    """It has not written exactly the lost rows: one has the same content as a visible one."""
 
 
-def check_rewrite(decision: Decision, lost: frozenset[int], reports: Sequence[TaskReport]) -> bool:
-    """Check that a replay that rewrites lost partitions has the decided rows.
+def compare(decision: Decision, lost: frozenset[int], reports: Sequence[TaskReport]) -> Replay:
+    """Compare a replay with the decided batch. It may have the rows in any partitions.
 
-    Returns:
-        False: in other partitions, while a part is visible, so it has not written the lost rows.
+    Args:
+        lost: partitions of the decision that are not visible.
 
     Raises:
         OperatorNeededError: it has other rows.
     """
-    check_replay(decision, reports)
+    total = RowDigest.total(report.digest for report in reports)
+    moved = _moved(decision, reports)
+    if total != decision.total and not decision.override.accepted:
+        difference = f"the replay has {total}, the decision {decision.total}"
+        raise _other_rows(decision, difference, moved)
+    if not lost:
+        return Replay.SAME
+    if decision.needs_completion(lost):
+        written = RowDigest.total(report.prepared.digest for report in reports if report.prepared)
+        missing = RowDigest.total(decision.digests[partition] for partition in lost)
+        return Replay.REPAIRS if written == missing else Replay.TWINS
+    wanted = lost
     if decision.is_invisible(lost):
-        wanted = {report.partition for report in reports if report.digest.rows}
-    else:
-        wanted = {*lost}
-        if _moved(decision, reports) or len(reports) != decision.partitions:
-            return False
-    written = {report.partition for report in reports if report.has_written}
-    if written != wanted:
-        raise stop(
-            Reason.OTHER_ROWS,
-            decision=decision,
-            difference=f"partitions {sorted(wanted)} had to be written again, and "
-            f"{sorted(written)} were",
-            partitions=sorted(wanted | written),
+        wanted = frozenset(report.partition for report in reports if report.digest.rows)
+    elif moved or len(reports) != decision.partitions:
+        return Replay.MOVED
+    wrote = {report.partition for report in reports if report.has_written}
+    if wrote != wanted:
+        difference = (
+            f"partitions {sorted(wanted)} had to be written again, and {sorted(wrote)} were"
         )
-    return True
+        raise _other_rows(decision, difference, sorted(wanted | wrote))
+    return Replay.REPAIRS
 
 
-def completes(decision: Decision, lost: frozenset[int], reports: Sequence[TaskReport]) -> bool:
-    """True if a replay has written exactly the lost rows. It has not if a lost row has the same
-    content as a visible one."""
-    written = RowDigest.total(report.prepared.digest for report in reports if report.prepared)
-    digests = decision.digests
-    return written == RowDigest.total(digests[partition] for partition in lost)
+def _other_rows(decision: Decision, difference: str, partitions: Sequence[int]) -> EosSinkError:
+    return stop(Reason.OTHER_ROWS, decision=decision, difference=difference, partitions=partitions)
 
 
 def _moved(decision: Decision, reports: Sequence[TaskReport]) -> list[int]:

@@ -34,7 +34,7 @@ GUARDS = (
     guard(
         "a replayed frame records its run",
         "A later frame of the same run is a second frame.",
-        never(_COMMITTER, "_commit_replay", "spark_run != decision.spark_run"),
+        never(_COMMITTER, "_compare", "spark_run != decision.spark_run"),
         f"{_BATCH}test_a_second_frame_is_refused_in_a_run_that_has_replayed_the_first[a]",
         outside=_OUTSIDE,
     ),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from proof.guards.guard import Proof, always, drop, guard, insert, move, never, swap
+from proof.guards.guard import Proof, always, drop, guard, insert, never, swap
 
 _COMMITTER = "eos_sink/driver/committer.py"
+_MACHINE = "eos_sink/protocol/reconcile.py"
 _RULES = "eos_sink/protocol/rules.py"
 _OUTCOME = "eos_sink/protocol/outcome.py"
 _CONTROL = "eos_sink/kafka/transaction_control.py"
@@ -140,25 +141,14 @@ GUARDS = (
     guard(
         "decide, then commit",
         "No transaction is committed before the decision is in the log.",
-        move(
+        insert(
             _COMMITTER,
             "_decide",
-            "entry = self._register.append(...)",
-            "clock.end(Step.DECIDE)",
-            after="found = settle(...)",
-        )
-        + insert(
-            _COMMITTER,
-            "_decide",
-            "entry = self._register.expect(token, deadline)\n"
-            "record = replace(entry.record, decision=decision, settled=False)",
-            before="found = settle(...)",
-        )
-        + swap(
-            _COMMITTER,
-            "_decide",
-            "settle(...)",
-            "settle(self._kafka, self._names, record, deadline, just_decided=True)",
+            "before = self._register.expect(token, deadline)\n"
+            "early = replace(before.record, decision=decision, settled=False)\n"
+            "view = View.of(self._names, replace(before, record=early), just_decided=True)\n"
+            "bring_to_rest(self._kafka, view, deadline)",
+            before="entry = self._register.append(...)",
         ),
         "tests/protocol/test_faults.py::test_without_a_fault_every_row_is_visible_once_and_nothing_stops",
         outside="the model asserts this at each commit and has no step that commits an undecided "
@@ -293,7 +283,7 @@ GUARDS = (
     guard(
         "a batch write is noted as settled",
         "The next one may come when Kafka has forgotten what became of it.",
-        never(_COMMITTER, "_decide", "found.seen"),
+        never(_COMMITTER, "_decide", "view.seen"),
         f"{_WEEK}test_a_weekly_batch_write_needs_no_operator[made0]",
         outside="the model has no batch writes",
     ),
@@ -306,21 +296,10 @@ GUARDS = (
         outside="the model has EndTxn as it is up to version 4",
     ),
     guard(
-        "abort settles first",
-        "An abort that comes after the decision makes the batch visible.",
-        drop(_COMMITTER, "abort", "if decision is not None:"),
-        f"{_STORY}test_abort_after_the_decision_settles_instead",
-        f"{_CRASH}test_spark_aborts_a_batch_whose_commit_was_killed[4.3.0-FaultPoint.COMMITTER_WRITE_AFTER]",
-        rows=("M_ABORTBLIND",),
-    ),
-    guard(
-        "an abort excludes decided transactions",
+        "what a decision names is not listed",
         "A reported transaction that the decision names is not aborted.",
-        swap(_COMMITTER, "abort", "{*listed, *prepared} - decided", "{*listed, *prepared}"),
-        Proof(
-            f"{_GUARD}test_an_abort_of_a_decided_batch_ends_nothing_of_it_with_an_abort",
-            without="abort settles first",
-        ),
+        swap(_MACHINE, "listing", "self.listed | transactions - decided", "transactions"),
+        "tests/protocol/test_reconcile.py::test_the_order_is_kept_in_every_state[give up]",
         rows=("M_ABORTBLIND",),
     ),
     guard(
@@ -328,10 +307,6 @@ GUARDS = (
         "Open transactions that the decision names are not aborted.",
         always(_RULES, "undecided", "state.transaction not in decided"),
         f"{_VERDICT}test_open_transactions_that_the_decision_does_not_name_are_undecided",
-        Proof(
-            f"{_GUARD}test_a_recovery_ends_nothing_that_is_decided_with_an_abort",
-            without="a plan settles before it lists",
-        ),
         rows=("M_ABORTBLIND",),
     ),
     guard(
@@ -346,38 +321,6 @@ GUARDS = (
         f"{_VERDICT}test_open_transactions_that_the_decision_does_not_name_are_undecided",
         f"{_GUARD}test_a_late_attempt_under_a_decided_id_is_aborted_at_once",
         rows=("M_UNDBYID",),
-    ),
-    guard(
-        "abort fences the plans",
-        "Earlier plans can no longer be decided after the abort.",
-        drop(_COMMITTER, "abort", "entry = fence_plans(...)"),
-        f"{_WAKES_UP}[Moment.BEFORE-abort]",
-        f"{_STORY}test_half_a_task_that_goes_on_after_an_abort_is_never_decided",
-        f"{_ZOMBIE}test_a_commit_is_refused_also_when_no_newer_driver_has_joined[4.3.0-FaultPoint.COMMITTER_OPEN_BEFORE]",
-        rows=("NO_VOID",),
-    ),
-    guard(
-        "abort fences the plans, then aborts",
-        "A transaction is aborted only after its batch can no longer be decided.",
-        move(_COMMITTER, "abort", "abort_all(...)", before="try:"),
-        f"{_WAKES_UP}[Moment.AFTER-abort]",
-        rows=("NO_VOID",),
-    ),
-    guard(
-        "abort lists, then fences the plans",
-        "Transactions of a plan made after the fence are not aborted.",
-        move(
-            _COMMITTER,
-            "abort",
-            "listed = ...",
-            "decided = ...",
-            "prepared = ...",
-            "given_up = ...",
-            after="try:",
-        ),
-        f"{_STORY}test_a_zombie_that_has_fenced_aborts_nothing_that_began_after_its_fence[abort]",
-        f"{_ZOMBIE}test_an_abort_that_wakes_up_late_aborts_only_what_it_has_listed[4.3.0-FaultPoint.COMMITTER_WRITE_AFTER]",
-        rows=("M_VOIDFIRST",),
     ),
     guard(
         "a refused fence ends the abort",

@@ -199,7 +199,7 @@ GUARDS = (
         _CREATE_LOG
         + insert(
             _PLANNER,
-            "_take_over",
+            "_start",
             "self._check_unrecorded(deadline)",
             after="entry = self._register.open(deadline)",
         ),
@@ -224,7 +224,7 @@ GUARDS = (
     guard(
         "an abort does not create a lost log again",
         "A record with number 1 would hide that the log was lost.",
-        drop("eos_sink/driver/abort.py", "fence_plans", "check_forward(...)"),
+        drop(_REGISTER, "follow", "check_forward(...)"),
         f"{_LOST}test_an_abort_does_not_create_a_lost_log_again",
         outside="the model's log is never deleted",
     ),

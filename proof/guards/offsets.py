@@ -208,7 +208,7 @@ GUARDS = (
         "Spark keeps the planner's process, which has compared the checkpoint before this one.",
         swap(
             _COMMITTER,
-            "_move_source",
+            "_check_source",
             "self._source.check(...)",
             "self._source.read(record, batch, deadline).moves(known)",
         ),

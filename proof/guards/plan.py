@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from proof.guards.guard import Proof, always, drop, guard, insert, move, never, swap
+from proof.guards.guard import Proof, Removals, always, drop, guard, insert, never, swap
 
 _PLANNER = "eos_sink/driver/planner.py"
-_ABORT_MODULE = "eos_sink/driver/abort.py"
+_MACHINE = "eos_sink/protocol/reconcile.py"
+_EXECUTOR = "eos_sink/driver/reconcile.py"
 _VERSIONS = "eos_sink/kafka_config/broker_versions.py"
 _HANGING = "eos_sink/driver/hanging.py"
 _HOW_ENDED = (
@@ -27,8 +28,11 @@ _WAKES_UP = (
     f"{_GUARD}test_a_commit_that_wakes_up_while_its_transactions_are_aborted_decides_nothing"
 )
 
-_FENCE = "entry = fence_plans(...)"
-_LIST_NOTHING = swap(_PLANNER, "_abort_undecided", "list_undecided(...)", "[]")
+
+def _without(step: str) -> Removals:
+    return swap(_MACHINE, "next_step", f"({step}, ...)", f"({step}, False)")
+
+
 _ONE_RECORD = always(_PLANNER, "_continue", "entry.seq == planned.seq + 1")
 _NEW_DECISION = always(_PLANNER, "_continue", "entry.decision != planned.decision")
 
@@ -40,7 +44,7 @@ GUARDS = (
             _PLANNER,
             "_continue",
             "self._register.read(deadline)",
-            "self._planned or self._register.read(deadline)",
+            "self._view.entry if self._view else self._register.read(deadline)",
         ),
         f"{_STORY}test_batches_take_turns_with_the_slots",
         rows=("NO_PLANREAD",),
@@ -60,47 +64,39 @@ GUARDS = (
         rows=("NOVERIFY",),
     ),
     guard(
-        "a plan settles first",
-        "Decided transactions are committed before a batch is planned.",
-        always(_PLANNER, "_settle", "entry.decision is None"),
+        "what is decided is settled first",
+        "Decided transactions are committed before a batch is planned, and by an abort that comes "
+        "after the decision.",
+        _without("Step.COMMIT"),
         f"{_GUARD}test_the_first_plan_after_a_crash_settles_what_is_decided",
         f"{_STORY}test_a_late_attempt_after_the_decision_loses_a_partition_which_is_written_again",
-        rows=("M_NOSETTLE",),
-    ),
-    guard(
-        "a plan settles before it lists",
-        "Decided transactions are no longer open when open transactions are listed to be aborted.",
-        swap(_PLANNER, "_abort_undecided", "self._settle(entry, deadline).seen", "False"),
-        Proof(
-            f"{_GUARD}test_a_recovery_ends_nothing_that_is_decided_with_an_abort",
-            without="a list excludes decided transactions",
-        ),
-        rows=("M_NOSETTLE",),
+        f"{_STORY}test_abort_after_the_decision_settles_instead",
+        rows=("M_NOSETTLE", "M_ABORTBLIND"),
     ),
     guard(
         "settled is remembered by decision",
         "A second decision of the same batch, for lost partitions, is settled too.",
         swap(
-            _PLANNER,
-            "_settle",
-            "self._settled[0] != entry.decision",
-            "self._settled[0].batch != entry.decision.batch",
+            _MACHINE,
+            "at",
+            "entry.decision != self.entry.decision",
+            "not entry.decision or entry.decision.batch != getattr(self.decision, 'batch', None)",
         ),
-        f"{_GUARD}test_what_is_decided_again_is_settled_again",
+        "tests/protocol/test_reconcile.py::test_a_decision_is_settled_once",
         rows=("M_SETTLEDBATCH",),
     ),
     guard(
         "the log keeps what was seen settled",
         "Coordinators and topics forget; a record that repeats a decision says that its rows are "
         "visible.",
-        swap(_PLANNER, "_abort_undecided", "Change(...)", "Change(entry.decision, figures)"),
+        swap(_PLANNER, "fence", "Change(...)", "Change(view.decision, figures)"),
         f"{_WEEK}test_what_a_recovery_has_seen_settled_is_kept_in_the_log",
         rows=("NO_SETTLEDBIT",),
     ),
     guard(
         "an override is not recorded as seen",
         "The operator's choice is read, and may be changed, as long as the doubt lasts.",
-        swap("eos_sink/driver/settle.py", "_seen", "replace(...)", "evidence"),
+        swap(_MACHINE, "seen", "replace(...)", "each"),
         f"{_WEEK}test_what_a_ruling_calls_visible_is_not_kept_as_seen",
         outside="the model has no operator",
     ),
@@ -127,7 +123,7 @@ GUARDS = (
     guard(
         "what is decided is settled without the driver's id",
         "Decided rows do not wait for a partition without a leader that the driver's id waits for.",
-        never(_ABORT_MODULE, "settle_without_id", "describe_driver(...).is_ending"),
+        never(_EXECUTOR, "settle_without_id", "describe_driver(...).is_ending"),
         f"{_LEADERLESS}test_what_is_decided_is_settled_before_the_drivers_id_is_free[plan]",
         f"{_LEADERLESS}test_what_is_decided_is_settled_before_the_drivers_id_is_free[abort]",
         outside="the model's transactions end in one step",
@@ -136,7 +132,7 @@ GUARDS = (
         "hanging transactions are ended before a plan",
         "What Kafka has forgotten to end in a partition ends there with the next transaction of "
         "the same producer: aborted rows appear, committed ones are lost.",
-        drop(_PLANNER, "_abort_undecided", "self._end_hanging(...)", nth=1, of=2),
+        _without("Step.LOOK"),
         f"{_MARKERS}test_a_transaction_that_times_out_without_a_leader_does_not_come_back"
         "[a new process]",
         f"{_MARKERS}test_a_committed_transaction_whose_marker_was_dropped_becomes_visible_at_the_next_start",
@@ -153,7 +149,7 @@ GUARDS = (
     guard(
         "what is decided is committed before a plan waits",
         "Readers of other partitions do not wait for the one that cannot be looked at.",
-        drop(_HANGING, "end_hanging", "before_waiting()"),
+        swap(_MACHINE, "next_step", "(Step.ASK_TOPIC_IDS, ...)", "(Step.LOOK, role.plans)"),
         f"{_LEADERLESS}test_what_is_decided_is_settled_before_a_plan_waits_for_a_partition_to_look_at",
         outside="the model's transactions end in all partitions at once",
     ),
@@ -168,7 +164,7 @@ GUARDS = (
         "the log is made readable before the driver's id is initialised",
         "What Kafka has forgotten to end in the log keeps everyone from reading it, and "
         "InitProducerId takes away how it has ended.",
-        drop(_ABORT_MODULE, "settle_without_id", "end_in_log(...)"),
+        drop(_EXECUTOR, "settle_without_id", "end_in_log(...)"),
         f"{_LEADERLESS}test_what_hangs_in_the_log_is_ended_before_the_drivers_id_is_initialised"
         "[TransactionStatus.COMPLETE_COMMIT-0-True]",
         f"{_LEADERLESS}test_the_drivers_id_is_not_initialised_while_its_partition_of_the_log_has_"
@@ -247,50 +243,57 @@ GUARDS = (
     guard(
         "a plan lists undecided transactions",
         "Open transactions of an earlier run are found and aborted.",
-        _LIST_NOTHING,
+        _without("Step.LIST"),
         f"{_STORY}test_the_next_plan_ends_what_an_abort_without_any_report_left_open",
         rows=("M_NOSWEEP",),
     ),
     guard(
-        "a plan fences earlier plans",
-        "Earlier plans can no longer be decided.",
-        drop(_PLANNER, "_abort_undecided", _FENCE),
+        "plans are fenced",
+        "Earlier plans can no longer be decided after a start, a repair or an abort.",
+        _without("Step.FENCE"),
         f"{_GUARD}test_half_a_task_that_goes_on_after_the_next_plan_is_never_decided",
         f"{_WAKES_UP}[Moment.AFTER-plan]",
+        f"{_WAKES_UP}[Moment.BEFORE-abort]",
+        f"{_STORY}test_half_a_task_that_goes_on_after_an_abort_is_never_decided",
+        f"{_ZOMBIE}test_a_commit_is_refused_also_when_no_newer_driver_has_joined"
+        "[4.3.0-FaultPoint.COMMITTER_OPEN_BEFORE]",
         rows=("NO_VOID",),
     ),
     guard(
-        "a plan fences, then aborts",
+        "fence, then abort",
         "A transaction is aborted only after its batch can no longer be decided.",
-        move(_PLANNER, "_abort_undecided", "abort_all(...)", before=_FENCE),
+        swap(
+            _MACHINE,
+            "next_step",
+            "(Step.FENCE, ...)",
+            "(Step.ABORT, role.fences and bool(view.listed))",
+        )
+        + swap(_MACHINE, "next_step", "(Step.ABORT, ...)", "(Step.FENCE, role.fences and fences)"),
         f"{_WAKES_UP}[Moment.AFTER-plan]",
+        f"{_WAKES_UP}[Moment.AFTER-abort]",
         rows=("NO_VOID",),
     ),
     guard(
-        "a plan lists, then fences",
+        "list, then fence",
         "Transactions of a plan made after the fence are not aborted.",
-        _LIST_NOTHING
-        + drop(_PLANNER, "_abort_undecided", "if not listed and not recovers:")
-        + insert(
-            _PLANNER,
-            "_abort_undecided",
-            "listed = list_undecided(self._kafka, self._names, entry.decision, deadline)",
-            after=_FENCE,
-        ),
+        swap(_MACHINE, "next_step", "(Step.LIST, ...)", "(Step.FENCE, role.fences)")
+        + swap(_MACHINE, "next_step", "(Step.FENCE, ...)", "(Step.LIST, role.fences)"),
         f"{_STORY}test_a_zombie_that_has_fenced_aborts_nothing_that_began_after_its_fence[plan]",
+        f"{_STORY}test_a_zombie_that_has_fenced_aborts_nothing_that_began_after_its_fence[abort]",
         f"{_ZOMBIE}test_a_recovery_that_wakes_up_late_aborts_only_what_it_has_listed[4.3.0-FaultPoint.PLANNER_WRITE_AFTER]",
+        f"{_ZOMBIE}test_an_abort_that_wakes_up_late_aborts_only_what_it_has_listed[4.3.0-FaultPoint.COMMITTER_WRITE_AFTER]",
         rows=("M_VOIDFIRST",),
     ),
     guard(
         "abort exactly what was listed",
         "By producer id and epoch: a newer transaction under the same transactional id stays open.",
-        swap(
-            _ABORT_MODULE,
-            "abort_all",
-            "wanted = set(transactions)",
-            "ids = [t.transactional_id for t in transactions]\n"
+        insert(
+            _EXECUTOR,
+            "_abort",
+            "ids = [t.transactional_id for t in view.listed]\n"
             "states = kafka.control().describe(ids, deadline).values()\n"
-            "wanted = {state.transaction for state in states}",
+            "view = replace(view, listed=frozenset(state.transaction for state in states))",
+            before="answered = ...",
         ),
         f"{_STORY}test_a_zombie_that_has_fenced_aborts_nothing_that_began_after_its_fence[abort]",
         f"{_ZOMBIE}test_an_abort_that_wakes_up_late_aborts_only_what_it_has_listed[4.3.0-FaultPoint.COMMITTER_WRITE_AFTER]",
@@ -299,7 +302,7 @@ GUARDS = (
     guard(
         "a recovery fences the plans even if it listed nothing",
         "Older plans cannot be decided any more, even if nothing is open.",
-        swap(_PLANNER, "_take_over", "recovers=True", "recovers=False"),
+        never(_MACHINE, "next_step", "role.fences_always and not view.fenced"),
         Proof(
             f"{_GUARD}test_a_plan_from_before_a_recovery_is_refused_also_if_that_has_listed_nothing",
             without="the decision carries the plan's member",
@@ -309,14 +312,14 @@ GUARDS = (
     guard(
         "recovery waits until nothing is pending",
         "The group's offset is stable only when none of the query's transactions is open.",
-        never(_PLANNER, "_recover", "not member.wait_stable(...)"),
+        _without("Step.WAIT"),
         f"{_GUARD}test_a_recovery_lists_again_while_a_transaction_is_pending",
         rows=("M_NOWAIT",),
     ),
     guard(
         "recovery lists again while something is pending",
         "A transaction that a moving coordinator has hidden from the list is found.",
-        drop(_PLANNER, "_recover", "entry = self._abort_undecided(...)"),
+        swap(_MACHINE, "again", "self.done & _SETTLING", "self.done - {Step.WAIT}"),
         f"{_GUARD}test_a_recovery_lists_again_while_a_transaction_is_pending",
         rows=("NO_RELIST",),
     ),

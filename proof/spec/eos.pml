@@ -264,7 +264,7 @@ byte res[R], last; bit fin;
 #if NDELETE
 byte rs[R];
 #endif
-/* the planner process that the driver JVM keeps: its member (0: not recovered) and [_planned] */
+/* the planner process that the driver JVM keeps: its member (0: not recovered) and [_view] */
 byte plm, plq, plb, pls, ple[NP]; bit pll[NP], pld;
 #ifdef NO_PLANREAD
 bit  plv[NP];
@@ -365,7 +365,7 @@ inline ABORT_T(t,e) {
   :: else
   fi }
 
-/* [settle] one transaction of a decision: commit; if refused, read the witness.
+/* [Step.COMMIT, Step.ASK_TOPICS] one transaction of a decision: commit; if refused, read the witness.
  * LO: it was aborted; DB: what could not be learned. */
 #ifdef NO_WITNESS
 #define COMMITTED_(t,e) 0
@@ -754,7 +754,7 @@ inline WRITE(ID,t,e,b,v,mm) {
 #endif
 }
 
-/* ---- list, fence, abort [list_undecided, fence_plans, abort_all] ---- */
+/* ---- [Step.LIST, Step.FENCE, Step.ABORT] ---- */
 inline LIST_() { i = 0;
     do :: i < NT -> if :: UND(i) -> sl[i] = ep[i] :: else -> sl[i] = 0 fi;
 #if NHIDE
@@ -766,7 +766,7 @@ inline LIST_() { i = 0;
 #endif
 }
 inline LIST(ID) { atomic { LIVING(ID); LIST_() } }
-/* [abort_all]: exactly what was listed, under the listed epoch */
+/* [Step.ABORT]: exactly what was listed, under the listed epoch */
 inline SWEEP(ID) { i = 0;
 #ifndef NO_SWEEP
     do :: i < NT && sl[i] == 0 -> i++
@@ -776,7 +776,7 @@ inline SWEEP(ID) { i = 0;
 #endif
        :: i >= NT -> break od; i = 0 }
 inline UNLIST() { i = 0; do :: i < NT -> sl[i] = 0; i++ :: else -> break od; i = 0 }
-/* [fence_plans]: the latest record again, under the next number */
+/* [Step.FENCE]: the latest record again, under the next number */
 #ifdef NO_VOID
 inline VOID(ID,T) { ok = 1 }
 #elif NP == 1
@@ -849,7 +849,7 @@ inline SETTLE_EARLY(ID) {
 #else
 #define LOOK (bseq != pq+1 || SAME_DECISION)
 #endif
-/* [_settled]: is it known to be settled, and what was lost? */
+/* [View.at]: is it known to be settled, and what was lost? */
 #ifdef M_SETTLEDBATCH
 #define KNOWN (pb_ != 0 && bb == pb_)
 #else
@@ -1036,7 +1036,7 @@ plan: /* [Planner.plan] */
      LIST(id);
 #endif
      SWEEP(id);
-     /* [wait_stable]: answers when none of the query's transactions is pending */
+     /* [Step.WAIT]: answers when none of the query's transactions is pending */
 #ifdef M_NOWAIT
      rec = 1;
 #else
@@ -1120,10 +1120,10 @@ plan: /* [Planner.plan] */
        if :: n[p] -> cm_e[id*NP+p] = e[p]; cm_v[id*NP+p] = v :: cm_rep[id] && !n[p] -> cm_e[id*NP+p] = be[p]; cm_v[id*NP+p] = bv[p] :: else -> cm_e[id*NP+p] = 0; cm_v[id*NP+p] = 0 fi;
        if
 #if defined(GROW) && !defined(M_NOTALLY)
-       :: cm_rep[id] && bv[p] != v -> cm_bad[id] = 1                          /* [check_replay] */
+       :: cm_rep[id] && bv[p] != v -> cm_bad[id] = 1                          /* [compare] */
 #endif
 #if defined(NONDET) && !defined(M_NOFINGER)
-       :: cm_rep[id] && (EITHER(LOST_)) && bv[p] != v -> cm_bad[id] = 1       /* [check_rewrite] */
+       :: cm_rep[id] && (EITHER(LOST_)) && bv[p] != v -> cm_bad[id] = 1       /* [compare] */
 #endif
        :: else
        fi;
@@ -1260,7 +1260,7 @@ end_idle:
      atomic { if :: !kgone[id] -> hd = kh[id]; myd = kd[id] :: else fi }
 #endif
      if
-     :: cm_rep[id] -> /* [_commit_replay] */
+     :: cm_rep[id] -> /* [_compare] */
         atomic { LIVING(id); READSEQ(); if :: !(SAME(cm_seq[id])) -> ok = 0 :: else -> if :: cm_bad[id] -> doubt = DOUBT; ok = 0 :: else fi fi;
 #if NSTALE
           got = 0
@@ -1273,7 +1273,7 @@ end_idle:
         REG_WRITE(id,cm_b[id]+1,cm_s[id],cm_e[id*NP],CME1,cm_v[id*NP],CMV1,NEW_SET,cm_seq[id],cm_mem[id],VOTERS,1);
         if
         :: ok ->
-           do /* [settle] */
+           do /* [Step.COMMIT] */
            :: p < NP && OPENED(cm_e[id*NP+p]) -> atomic { LIVING(id); SETTLE_T(ID_(cm_s[id],p), cm_e[id*NP+p], lo, doubt); if :: lo -> ok = 0 :: else fi; lo = 0; p++ }
            :: p < NP && !(OPENED(cm_e[id*NP+p])) -> p++
            :: else -> break

@@ -12,7 +12,7 @@ import pytest
 
 from eos_sink.decision_log.codec import encode
 from eos_sink.driver.evidence import ask_all
-from eos_sink.driver.settle import settle
+from eos_sink.driver.reconcile import bring_to_rest
 from eos_sink.errors import UnfinishedError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import LogLine, LogPage, MemberDescription
@@ -25,6 +25,7 @@ from eos_sink.protocol import outcome as judging
 from eos_sink.protocol.model import (
     BatchId,
     Decision,
+    Entry,
     LogRecord,
     Numbering,
     Override,
@@ -32,6 +33,7 @@ from eos_sink.protocol.model import (
     RowDigest,
 )
 from eos_sink.protocol.outcome import Evidence, Outcome, Source, batch_outcome, missing, outcome
+from eos_sink.protocol.reconcile import View
 from eos_sink.protocol.values import (
     EndOutcome,
     Place,
@@ -136,7 +138,8 @@ class Canned:
 def settled_to(kafka: Canned) -> Outcome:
     """What the sink makes of it, where it has not to send EndTxn."""
     try:
-        found = settle(kafka, NAMES, kafka.record, Deadline(1), just_decided=False)
+        entry = Entry(kafka.record, Position("log", 0, 9))
+        found = bring_to_rest(kafka, View.of(NAMES, entry), Deadline(1))
     except UnfinishedError:
         return Outcome.UNKNOWN
     if found.lost or found.doubtful:

@@ -31,13 +31,13 @@ from eos_sink.protocol.model import (
 from eos_sink.protocol.rules import (
     MAX_STREAMS,
     Assignment,
+    Replay,
     Role,
     assign,
-    check_replay,
-    check_rewrite,
     check_streams,
     check_unrecorded,
     check_vote,
+    compare,
     longest_session_ms,
     undecided,
 )
@@ -284,12 +284,15 @@ def reports(*rewritten: int) -> list[TaskReport]:
 
 
 def test_a_replay_with_the_same_rows_passes() -> None:
-    check_replay(DECISION, reports())
+    assert compare(DECISION, frozenset(), reports()) is Replay.SAME
 
 
 def test_a_replay_may_spread_its_rows_over_other_partitions() -> None:
-    check_replay(DECISION, [report(0, DECISION.total)])
-    check_replay(DECISION, [report(0, TALLIES[2]), report(1, TALLIES[0])])
+    assert compare(DECISION, frozenset(), [report(0, DECISION.total)]) is Replay.SAME
+    assert (
+        compare(DECISION, frozenset(), [report(0, TALLIES[2]), report(1, TALLIES[0])])
+        is Replay.SAME
+    )
 
 
 @pytest.mark.parametrize(
@@ -304,31 +307,31 @@ def test_a_replay_may_spread_its_rows_over_other_partitions() -> None:
 )
 def test_a_replay_with_other_rows_stops(extra: RowDigest) -> None:
     with pytest.raises(OperatorNeededError) as stop:
-        check_replay(DECISION, [*reports(), report(3, extra)])
+        compare(DECISION, frozenset(), [*reports(), report(3, extra)])
     assert stop.value.data == {"batch": 5, "partitions": [3], "rows": 5}
 
 
 def test_a_replay_without_rows_stops() -> None:
     with pytest.raises(OperatorNeededError) as stop:
-        check_replay(DECISION, [])
+        compare(DECISION, frozenset(), [])
     assert stop.value.data == {"batch": 5, "partitions": [0, 2], "rows": 5}
 
 
 def test_exactly_the_lost_partitions_written_again_pass() -> None:
-    check_rewrite(DECISION, frozenset({2}), reports(2))
-    check_rewrite(DECISION, frozenset({0, 2}), reports(0, 2))
+    assert compare(DECISION, frozenset({2}), reports(2)) is Replay.REPAIRS
+    assert compare(DECISION, frozenset({0, 2}), reports(0, 2)) is Replay.REPAIRS
 
 
 @pytest.mark.parametrize("rewritten", [(), (0,), (0, 2), (1,), (1, 2)])
 def test_a_rewritten_set_that_is_not_the_lost_one_stops(rewritten: tuple[int, ...]) -> None:
     with pytest.raises(OperatorNeededError) as stop:
-        check_rewrite(DECISION, frozenset({2}), reports(*rewritten))
+        compare(DECISION, frozenset({2}), reports(*rewritten))
     assert stop.value.data["partitions"] == sorted({2, *rewritten})
 
 
 def test_a_rewrite_with_rows_that_moved_between_partitions_has_not_written_the_lost_ones() -> None:
     moved = [report(0, TALLIES[2]), report(1, RowDigest()), report(2, TALLIES[0], rewritten=True)]
-    assert not check_rewrite(DECISION, frozenset({2}), moved)
+    assert compare(DECISION, frozenset({2}), moved) is Replay.MOVED
 
 
 @pytest.mark.parametrize("count", [2, 4])
@@ -338,16 +341,16 @@ def test_a_rewrite_in_another_number_of_partitions_has_not_written_the_lost_ones
     some = [*reports(2), report(3, RowDigest())][:count]
     if count == 2:
         some = [reports(2)[0], reports(2)[2]]
-    assert not check_rewrite(DECISION, frozenset({2}), some)
+    assert compare(DECISION, frozenset({2}), some) is Replay.MOVED
 
 
 def test_a_batch_of_which_nothing_is_visible_may_be_written_in_any_partitions() -> None:
     lost = frozenset({0, 2})
     parts = [TALLIES[2], RowDigest(), RowDigest(1, 5, 11), RowDigest(1, 15, 100)]
     some = [report(n, digest, rewritten=n != 1) for n, digest in enumerate(parts)]
-    assert check_rewrite(DECISION, lost, some)
+    assert compare(DECISION, lost, some) is Replay.REPAIRS
     whole = [report(0, DECISION.total, rewritten=True)]
-    assert check_rewrite(DECISION, lost, whole)
+    assert compare(DECISION, lost, whole) is Replay.REPAIRS
 
 
 @pytest.mark.parametrize("rewritten", [(), (0,), (2,), (0, 1, 2)])
@@ -355,27 +358,27 @@ def test_of_a_batch_that_is_written_again_as_a_whole_no_partition_is_left_out(
     rewritten: tuple[int, ...],
 ) -> None:
     with pytest.raises(OperatorNeededError):
-        check_rewrite(DECISION, frozenset({0, 2}), reports(*rewritten))
+        compare(DECISION, frozenset({0, 2}), reports(*rewritten))
 
 
 def test_rows_in_the_decisions_own_transaction_are_visible_whatever_is_lost() -> None:
     some = replace(DECISION, prepared=(PREPARED[0],), inlined=(Inlined(2, TALLIES[2]),))
     assert assign(plan(some, 0), BATCH, 3).role is Role.COUNT
     whole = [report(0, some.total, rewritten=True)]
-    assert not check_rewrite(some, frozenset({0}), whole)
+    assert compare(some, frozenset({0}), whole) is Replay.MOVED
 
 
 def test_a_rewrite_with_other_totals_stops() -> None:
     other = report(2, RowDigest(1, 1, 1))
     with pytest.raises(OperatorNeededError) as stop:
-        check_rewrite(DECISION, frozenset({2}), [*reports(2)[:2], other])
+        compare(DECISION, frozenset({2}), [*reports(2)[:2], other])
     assert stop.value.data == {"batch": 5, "partitions": [2], "rows": 5}
 
 
 def test_an_accepted_decision_takes_any_replay() -> None:
     accepted = replace(DECISION, override=Override(accepted=True))
-    check_replay(accepted, [])
-    check_replay(accepted, [report(0, RowDigest(9, 9, 9))])
+    assert compare(accepted, frozenset(), []) is Replay.SAME
+    assert compare(accepted, frozenset(), [report(0, RowDigest(9, 9, 9))]) is Replay.SAME
 
 
 # --- a log without a record

@@ -146,7 +146,9 @@ def write_a_replay_to_the_topic_of_now(monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def know_a_witness_by_its_place(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
-    monkeypatch.setattr("eos_sink.driver.settle.ask_topic_ids", lambda _, known, __: tuple(known))
+    monkeypatch.setattr(
+        "eos_sink.driver.reconcile.ask_topic_ids", lambda _, known, __: tuple(known)
+    )
 
     def look(log: PartitionLog, offset: int, _: Transaction) -> Visibility | None:
         entry = next(iter(log.all_from(offset)[:1]), None)
