@@ -46,6 +46,7 @@ from integration.minispark import (
 )
 from integration.query_state import take_id
 from integration.topics import delete_topic, unique
+from proof import trace
 
 VERSIONS = pytest.mark.kafka("4.3.0", "3.9.1")
 """Tests of what the versions of Kafka answer differently."""
@@ -97,7 +98,11 @@ class Process:
         self.results = Path(config.results)
         self._said = directory / "said"
         self._timeline = directory / "timeline"
-        environment = {**self.faults.environment, TIMELINE_VARIABLE: str(self._timeline)}
+        environment = {
+            **self.faults.environment,
+            TIMELINE_VARIABLE: str(self._timeline),
+            "EOS_TRACE": str(directory.with_name(trace.FILE)),
+        }
         config.write(directory / "config.json")
         self._launch(directory, environment)
 
@@ -442,7 +447,9 @@ class Query:
         return read_topic(self._cluster.bootstrap_servers, self.topic)
 
     def check(self, batches: int | None = None) -> None:
-        """Every row of the batches is visible once and in order, and no reader is held up."""
+        """Every row of the batches is visible once and in order, no reader is held up, and the
+        steps of all processes were in the order that the protocol needs."""
+        assert not trace.find_wrong_steps(self._directory)
         wanted = [row for batch in self.batches[:batches] for part in batch for row in part]
         rows = self.visible()
         assert_each_once(rows, wanted)

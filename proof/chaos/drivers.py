@@ -17,6 +17,7 @@ from eos_sink_lab.testing.process_tree import ProcessTree, find_last_error
 from eos_sink_lab.testing.spark_jars import spark_kafka_jars
 from eos_sink_lab.testing.waiting import to_stderr
 from integration.standalone import StandaloneCluster
+from proof import trace
 from proof.chaos.kinds import Master
 
 _ROOT = Path(__file__).parents[2]
@@ -135,7 +136,11 @@ class Command:
 
     def variables(self, timeline: Path) -> dict[str, str]:
         """Environment variables of all processes, including executors."""
-        return {DIRECTORY_VARIABLE: str(self._faults), TIMELINE_VARIABLE: str(timeline)}
+        return {
+            DIRECTORY_VARIABLE: str(self._faults),
+            TIMELINE_VARIABLE: str(timeline),
+            "EOS_TRACE": str(self._faults.with_name(trace.FILE)),
+        }
 
     def config(
         self, error: Path, variables: dict[str, str], go: Path | None = None

@@ -17,6 +17,7 @@ from eos_sink_lab.testing.topic_audit import Checker, audit, json_field
 from eos_sink_lab.testing.topic_scan import Offsets, ReaderError, Source
 from eos_sink_lab.testing.watchdog import Watchdog
 from integration.standalone import StandaloneCluster
+from proof import trace
 from proof.chaos.checkpoint import Checkpoint
 from proof.chaos.drivers import Command
 from proof.chaos.feeder import Feeder
@@ -211,6 +212,7 @@ class _Run:
             flaws.append(str(error))
         on_disk = self._on_disk() if verdict is not None else None
         self._supervisor.close()
+        flaws += trace.find_wrong_steps(self._settings.home)
         return Result(
             settings=self._settings,
             began=began,
