@@ -24,14 +24,14 @@ from tests.protocol.actor import Actor
 from tests.protocol.checkpoint import INPUT, AnotherRun, Checkpoint, Incomplete
 from tests.protocol.explore import FAULTS
 from tests.protocol.scene import OF_SOURCE, Fault, Scene, Strike, time_of
-from tests.protocol.source import GROUP, committed, position, produce_input, reading_world
+from tests.protocol.source import GROUP, committed, produce_input, reading_world
 from tests.protocol.spark import FAILURES, Session, SessionDied
 from tests.protocol.world import TOPIC, given_options, log
 
 MOST_RUNS = 25
 ELSEWHERE = "elsewhere"
 ROWS = 12
-CHANGES = (Fault.OTHER_TOPIC, Fault.OTHER_WAY, Fault.OTHER_ID)
+CHANGES = (Fault.OTHER_TOPIC, Fault.OTHER_WAY, Fault.OTHER_ID, Fault.TOPIC_AGAIN)
 OTHERS = (*FAULTS, Fault.FOREIGN, Fault.NO_COORDINATOR, Fault.NO_GROUP_COORDINATOR)
 _WITH_TOPIC = re.compile(r"Start the query once with topic=([^,]+),")
 _FORMER_START = "as it was started last", "the sink that has begun the batch"
@@ -168,6 +168,8 @@ class SourceStory:
             checkpoint.commits.clear()
         elif fault is Fault.COPY:
             self._copies.append(copy.deepcopy(checkpoint))
+        elif fault is Fault.TOPIC_AGAIN:
+            self.world.make_again(self._given["topic"])
         elif fault is Fault.EXPIRE_GROUP:
             groups.committed.pop(self._group, None)
         elif fault is Fault.RESET_GROUP:
@@ -192,8 +194,6 @@ class SourceStory:
                 self._switch(on="eos.source.group.id" in self._given)
             elif fault is Fault.SWITCH:
                 self._switch(on="eos.source.group.id" not in self._given)
-            elif fault is Fault.TOPIC_AGAIN:
-                self.world.make_again(self._given["topic"])
             else:
                 self._change(fault)
         checkpoint = self.world.checkpoint
@@ -239,12 +239,8 @@ class SourceStory:
         elif once := _WITH_TOPIC.search(remedy):
             self._given["topic"] = once[1]
             self._parse()
-        elif "--lost" in remedy and "created again" in str(error):
-            # Readers of the former topic may have had them.
-            self.world.accepted.update(self.world.read_before)
-            Operator(self.world).chooses(Choice.LOST)
-        elif "In doubt:" in remedy:
-            self._end_doubts()
+        elif "--lost" in remedy:
+            self._end_doubts(is_gone="created again" in str(error))
         elif "Name another group" in remedy:
             if ELSEWHERE in (self._given["topic"], self._worked[0]["topic"]):
                 # With another topic it is another query, which reads all rows.
@@ -311,15 +307,16 @@ class SourceStory:
         state = read_source(kafka, names, self._group, Deadline(30))
         choose(kafka, names, state, chosen, Deadline(30))
 
-    def _end_doubts(self) -> None:
-        """Say of each partition whether readers have had its rows."""
-        evidence, known = Operator(self.world).looks(), position(self.world)
-        start, end = ({p: at for (_, p), at in each.items()} for each in (known.start, known.end))
-        parts, seen = self.world.read(start, end), set(self.world.visible())
-        for each in evidence.in_doubt:
-            partition = each.entry.partition
-            had = set(parts[partition]) <= seen
-            Operator(self.world).chooses(Choice.VISIBLE if had else Choice.LOST, partition)
+    def _end_doubts(self, *, is_gone: bool) -> None:
+        """Say of each partition whether readers have had its rows. If they were in a topic that was
+        made again, they are wanted there, too."""
+        operator, seen = Operator(self.world), set(self.world.visible())
+        for each in operator.looks().in_doubt:
+            rows = self.world.rows_of(each.evidence.transaction)
+            if is_gone:
+                self.world.again |= rows
+            lost = is_gone or not rows <= seen
+            operator.chooses(Choice.LOST if lost else Choice.VISIBLE, each.entry.partition)
 
     def _set_group(self) -> None:
         """To the first rows that are not in the topic."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol.model import Numbering
-from tests.protocol.scene import OF_SOURCE, OF_START, Fault, Scene, Strike
+from tests.protocol.scene import OF_SOURCE, OF_START, ZOMBIES, Fault, Scene, Strike
 from tests.protocol.world import TOPIC, World
 
 REJECTED = "rejected"
@@ -28,7 +28,7 @@ _KINDS = (
     (Numbering.FOREACH,),
 )
 # Nothing of a user hangs, and its session lives.
-_LEFT_OUT = (Fault.KILL_RUN, Fault.LEAVE_CALL, Fault.LEAVE_RUN, *OF_SOURCE, *OF_START)
+_LEFT_OUT = {Fault.KILL_RUN, *ZOMBIES, Fault.TOPIC_AGAIN, *OF_SOURCE, *OF_START}
 FAULTS = [each for each in Fault if each not in _LEFT_OUT]
 
 

@@ -76,7 +76,7 @@ class Fault(Enum):
     OTHER_WAY = "the query stops; it then writes within foreachBatch, or by itself again"
     OTHER_ID = "the query stops; it then has another eos.id, or the first one again"
     OTHER_TOPIC = "the query stops; it then has another option topic, or the first one again"
-    TOPIC_AGAIN = "the query stops; its topic is deleted and made again, and has other records"
+    TOPIC_AGAIN = "the topic is deleted and made again, also below a run, and has other records"
     FOREIGN = "another program opens a transaction in each partition of the topic"
     WEEK = "when no write runs, coordinators forget the ids, and the topic its rows"
 
@@ -96,8 +96,10 @@ OF_SOURCE = (
     Fault.RESET_GROUP,
 )
 """These concern a query that commits the offsets of its source."""
-OF_START = (Fault.OTHER_WAY, Fault.OTHER_ID, Fault.OTHER_TOPIC, Fault.TOPIC_AGAIN)
+OF_START = (Fault.OTHER_WAY, Fault.OTHER_ID, Fault.OTHER_TOPIC)
 """The application ends, and before the next start somebody changes something."""
+ENDS = ("control.describe", "control.end", "log_producer.commit")
+"""Calls between an answer about the topics' ids and what EndTxn does."""
 _BETWEEN = (Fault.OTHER_OPTIONS, Fault.NEW_CHECKPOINT, Fault.WEEK)
 """These happen when a write or a query begins."""
 
@@ -148,6 +150,7 @@ class _Zombie:
 
     deed: Callable[[], object]
     wake: Gate | int | None
+    at: Gate
 
     def due(self, gate: Gate, number: int) -> bool:
         if isinstance(self.wake, int):
@@ -236,10 +239,10 @@ class Scene:
             raise Killed(gate.call)
         elif fault in ZOMBIES:
             actor = session.leave(process, whole=fault is Fault.LEAVE_RUN)
-            self.zombies.append(_Zombie(actor.go, strike.due))
+            self.zombies.append(_Zombie(actor.go, strike.due, gate))
             actor.park()
         elif fault is Fault.LATE_REQUEST:
-            self.zombies.append(_Zombie(cluster.sent, strike.due))
+            self.zombies.append(_Zombie(cluster.sent, strike.due, gate))
         elif fault is Fault.LOSE_ANSWER:
             if is_felt(fault, gate):
                 raise OutcomeUnknownError(f"The answer to {gate.call} is lost.", remedy="")
@@ -268,6 +271,12 @@ class Scene:
             partitions.append(PartitionLog(TOPIC, len(partitions)))
         elif fault is Fault.FOREIGN:
             self.world.write_foreign(TOPIC)
+        elif fault is Fault.TOPIC_AGAIN:
+            # A process that stands still there is a known limit.
+            if not any(each.at.call in ENDS for each in self.zombies):
+                self.meddle(fault)
+            if gate.call in ENDS:
+                session.kill()
         elif fault in OF_SOURCE:
             self.meddle(fault)
         elif fault in OF_START:

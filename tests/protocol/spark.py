@@ -195,7 +195,7 @@ class Session:
         self._calls.remove(call)
         if not finished:
             raise TimeoutError("the call hangs")
-        if isinstance(call.error, Killed) and not self._alive:
+        if not self._alive:
             raise SessionDied
         if call.error is not None:
             raise call.error

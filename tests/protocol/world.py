@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -65,8 +65,10 @@ class World:
     options: SinkOptions = field(default_factory=options)
     consumed: list[bytes] = field(default_factory=list)
     """What readers have read of records that the topic has no longer."""
-    read_before: list[bytes] = field(default_factory=list)
-    """What they have read of topics that were deleted."""
+    read_before: list[list[bytes]] = field(default_factory=list)
+    """What they have read of each topic that was deleted."""
+    again: set[bytes] = field(default_factory=set)
+    """Rows that an operator lets be written to the topic that was made again, too."""
     outputs: tuple[str, ...] = (TOPIC,)
     """The topics that the query writes."""
     arrow_rows: int = 1
@@ -99,20 +101,35 @@ class World:
 
     def visible(self) -> list[bytes]:
         """What a read_committed reader has got, sorted."""
-        there = [e for topic in self._written() for e in topic.committed()]
-        read = [*self.read_before, *self.consumed, *(e.value or b"" for e in there)]
+        read = [*self.consumed, *self._read(Topic.committed)]
         return sorted(value for value in read if value != FOREIGN)
 
     def settled(self) -> list[bytes]:
         """What is visible, or will be as soon as open transactions before it have ended."""
-        there = [e for topic in self._written() for e in topic.settled()]
-        return [*self.read_before, *(e.value or b"" for e in there)]
+        return self._read(Topic.settled)
+
+    def _read(self, read: Callable[[Topic], list[Entry]]) -> list[bytes]:
+        """What readers have got of all topics, those that were deleted included."""
+        there = ((each.value or b"" for each in read(topic)) for topic in self._written())
+        topics = [Counter(each) for each in (*self.read_before, *there)]
+        found = sum(topics, Counter[bytes]())
+        for row in self.again:
+            found[row] = max(each[row] for each in topics)
+        return list(found.elements())
+
+    def rows_of(self, transaction: Transaction) -> set[bytes]:
+        """What a transaction has written, also to topics that were deleted."""
+        history = self.cluster.coordinator.history
+        entries = (
+            e for txn in history for log in txn.logs for e in log.all_from(0) if e.txn is txn
+        )
+        return {e.value or b"" for e in entries if e.txn.identity == transaction and not e.marker}
 
     def make_again(self, name: str) -> None:
         """Readers have read all that is committed in a topic; it is deleted and made again, and
         another program writes to it."""
         former = self.cluster.topics.pop(name)
-        self.read_before += [entry.value or b"" for entry in former.settled()]
+        self.read_before.append([entry.value or b"" for entry in former.settled()])
         self.cluster.create_topic(name, len(former.partitions))
         self.cluster.coordinator.end(self.write_foreign(name, MANY), commit=True)
 
