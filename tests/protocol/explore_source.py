@@ -7,37 +7,47 @@ import copy
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import product
 
-from eos_sink.errors import EosSinkError, OperatorNeededError
+from eos_sink.errors import ConfigurationError, EosSinkError, OperatorNeededError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.resolve import Choice
 from eos_sink.ops.source_position import Use, choose, read_source
 from eos_sink.options import parse_batch_options, parse_options
+from eos_sink.protocol.model import BatchId, Numbering
 from tests.fakes.kafka import FakeKafka
 from tests.ops.operator import Operator
 from tests.protocol.actor import Actor
-from tests.protocol.checkpoint import INPUT, AnotherRun, Checkpoint, Incomplete
+from tests.protocol.checkpoint import INPUT, AnotherRun, Checkpoint, Incomplete, Progress
 from tests.protocol.explore import FAULTS
 from tests.protocol.scene import OF_SOURCE, Fault, Scene, Strike, time_of
 from tests.protocol.source import GROUP, committed, produce_input, reading_world
 from tests.protocol.spark import FAILURES, Session, SessionDied
-from tests.protocol.world import TOPIC, given_options, log
+from tests.protocol.world import FOREIGN, TOPIC, given_options, log
 
 MOST_RUNS = 25
 ELSEWHERE = "elsewhere"
 ROWS = 12
+ALL = {0: 1_000, 1: 1_000}
+ANOTHER_QUERY = {
+    "eos.id": "frames",
+    "eos.source.group.id": "others",
+    "checkpointLocation": "/others",
+    "subscribe": INPUT,
+}
+"""Of a query that writes within foreachBatch."""
 CHANGES = (Fault.OTHER_TOPIC, Fault.OTHER_WAY, Fault.OTHER_ID, Fault.TOPIC_AGAIN)
-OTHERS = (*FAULTS, Fault.FOREIGN, Fault.NO_COORDINATOR, Fault.NO_GROUP_COORDINATOR)
+OTHERS = (*FAULTS, Fault.FOREIGN, Fault.NO_COORDINATOR, Fault.NO_GROUP_COORDINATOR, Fault.RIVAL)
 _WITH_TOPIC = re.compile(r"Start the query once with topic=([^,]+),")
-_FORMER_START = "as it was started last", "the sink that has begun the batch"
+_FORMER_START = "as it was started last"
 _AS_THEN = re.compile(
-    r"as it was then: (within foreachBatch|with writeStream.format),.*? eos.id '(\w+)'"
+    r"as it was then: (within foreachBatch|with writeStream.format), "
+    r"(?:batch write, )?(?:eos.id '(\w+)')?(?:, )?(?:checkpoint '([^']+)')?"
 )
+_COPIES = "old checkpoint", "newest copy", "Restore the checkpoint", "that stream's checkpoint"
 SPARK_ERRORS = (AnotherRun, Incomplete)
 
 
@@ -55,23 +65,39 @@ class SourcePlot:
         keeps: the user keeps a copy of each directory that an error lets him delete.
         resets: a reset of the group is meant.
         retries: the query is started once more after each error before anybody reads it.
+        nameless: the query has no eos.id, but while it writes within foreachBatch.
+        ungrouped: the query does not commit the source's offsets at first.
+        default: of `starting_offsets`.
+        chosen: of what the first error offers; each later one has the next.
     """
 
     strikes: tuple[Strike, ...] = ()
     keeps: bool = False
     resets: bool = False
     retries: bool = False
+    nameless: bool = False
+    ungrouped: bool = False
+    default: str = "earliest"
+    chosen: int = 0
 
     @staticmethod
     def of(seed: int) -> SourcePlot:
         chance = random.Random(seed)
-        at, strikes = chance.randrange(250), []
+        at, strikes = chance.randrange(250), list[Strike]()
         for _ in range(chance.randrange(1, 6)):
             faults: Sequence[Fault] = chance.choice((tuple(OF_SOURCE), OTHERS, OTHERS, CHANGES))
-            strikes.append(Strike(chance.choice(faults), at, chance.choice((-1, 20, 200))))
+            fault = chance.choice(faults)
+            if strikes and chance.random() < 0.2:
+                # What was changed is changed back.
+                fault = strikes[-1].fault
+            strikes.append(Strike(fault, at, chance.choice((-1, 20, 200))))
             at += chance.randrange(chance.choice((2, 12, 100)))
         keeps, resets, retries = (chance.random() < 0.5 for _ in range(3))
-        return SourcePlot(tuple(strikes), keeps, resets, retries)
+        nameless, ungrouped = (chance.random() < 0.2 for _ in range(2))
+        default, chosen = chance.choice(("earliest", "committed")), chance.randrange(3)
+        return SourcePlot(
+            tuple(strikes), keeps, resets, retries, nameless, ungrouped, default, chosen
+        )
 
 
 @dataclass
@@ -99,19 +125,22 @@ class SourceStory:
                 "eos.inline.bytes": "60",
             }
         )
+        if self.plot.nameless:
+            del self._given["eos.id"]
         self.world = reading_world(ROWS, row)
-        self.world.options = parse_options(self._given)
         self.world.checkpoint = Checkpoint(None)
         self.world.outputs = TOPIC, ELSEWHERE
         self.world.cluster.create_topic(ELSEWHERE, 2)
         self.scene = Scene(self.world, self.plot.strikes)
         self.scene.meddle = self._meddle
+        self.scene.rival = self._write_as_another
         self._copies: list[Checkpoint] = []
         self._tried: set[tuple[str | None, int]] = set()
         self._damaged: Checkpoint | None = None
-        self._begun, self._worked = (0, 0), (dict(self._given), False)
-        self._default = "earliest"
-        self._refusals = 0
+        self._names: set[QueryNames] = set()
+        self._switch(on=not self.plot.ungrouped)
+        self._begun, self._worked = self._work, (dict(self._given), False)
+        self._refusals, self._turn = 0, self.plot.chosen
         self._retried = False
         with time_of(self.world):
             self._run_on()
@@ -131,7 +160,11 @@ class SourceStory:
             self._begin()
             session = Session(self.scene)
             run = session.run = Actor(partial(self._run_program, session))
-            if not run.go():
+            ended = run.go()
+            is_refused = isinstance(run.error, (ConfigurationError, OperatorNeededError))
+            if self._work != self._begun or not is_refused:
+                self._begun, self._worked = self._work, (dict(self._given), self._foreach)
+            if not ended:
                 continue
             if run.error is None:
                 return
@@ -149,8 +182,35 @@ class SourceStory:
     def _run_program(self, session: Session) -> None:
         checkpoint, starting = self.world.checkpoint, None
         if self.world.options.source is not None:
-            starting = session.find_start(self._given, checkpoint, self._default)
+            starting = session.find_start(self._given, checkpoint, self.plot.default)
         session.run_query(checkpoint, starting)
+
+    @property
+    def _work(self) -> tuple[object, int]:
+        """What was decided last, and how much Spark has noted as done."""
+        decided = [each.batch for each in self.world.judge.decisions()]
+        return decided[-1:], len(self.world.checkpoint.commits)
+
+    def _write_as_another(self) -> None:
+        """Another program writes a row to the topic, within a call: a job, then a query with a
+        source group of its own, in turns."""
+        number = len(self.world.of_others)
+        row, files = b"%d of another" % number, Checkpoint(None)
+        self.world.of_others.append(row)
+        named = {name: self._given[name] for name in ("kafka.bootstrap.servers", "topic")}
+        named |= ANOTHER_QUERY if number % 2 else {}
+        session = Session(self.scene, parse_batch_options(named).sink, files)
+        try:
+            batch = BatchId.numbered_by(Numbering.ONCE, "", number)
+            if number % 2:
+                begins = session.find_start(named, files)
+                begun = Progress(files, begins).begin(self.world.limit(ALL))
+                batch = BatchId.numbered_by(Numbering.FOREACH, begun.source, begun.batch)
+            session.write(batch, [[row]])
+        except (*FAILURES, SessionDied):
+            # It is not tried again: decided or not.
+            self.world.of_others[number] = FOREIGN
+            self.world.ignored.add(row)
 
     def _meddle(self, fault: Fault) -> None:
         """What somebody does to the checkpoint or the group, at this moment."""
@@ -180,10 +240,6 @@ class SourceStory:
     def _begin(self) -> None:
         """What is changed while the query does not run."""
         pending, self.scene.pending = self.scene.pending, []
-        begun = len(self.world.judge.decisions()), len(self.world.checkpoint.ends)
-        if begun != self._begun:
-            self._worked = dict(self._given), self._foreach
-        self._begun = begun
         for fault in pending:
             # Two runs in one directory, one of which an old copy deceives, are a known limit.
             if fault is Fault.PUT_BACK and self._copies and not self.scene.zombies:
@@ -206,7 +262,10 @@ class SourceStory:
         if fault is Fault.OTHER_WAY:
             self._foreach = not self._foreach
         elif fault is Fault.OTHER_ID:
-            given["eos.id"] = "story" if given["eos.id"] == "another" else "another"
+            if given.pop("eos.id", None) != "another":
+                given["eos.id"] = "another"
+            elif not self.plot.nameless:
+                given["eos.id"] = "story"
         elif fault is Fault.OTHER_TOPIC:
             given["topic"] = TOPIC if given["topic"] == ELSEWHERE else ELSEWHERE
         self._parse()
@@ -218,9 +277,11 @@ class SourceStory:
         self._parse()
 
     def _parse(self) -> None:
-        given = self._given
-        batch = parse_batch_options(given).sink if self._foreach else None
-        self.world.options = batch or parse_options(given)
+        # Frames need an id.
+        given = {"eos.id": "story", **self._given} if self._foreach else self._given
+        query, frames = parse_options(given), parse_batch_options(given).sink
+        self._names |= {query.names, frames.names}
+        self.world.options = frames if self._foreach else query
 
     def _obey(self, error: BaseException) -> None:
         remedy = error.remedy if isinstance(error, EosSinkError) else ""
@@ -228,13 +289,15 @@ class SourceStory:
             self._refusals += 1
             if self._refusals > 1:
                 self._delete()
-        elif self._has_changed() and any(words in remedy for words in _FORMER_START):
+        elif self._has_changed() and _FORMER_START in remedy:
             given, self._foreach = self._worked
             self._given = dict(given)
             self._parse()
         elif then := _AS_THEN.search(remedy):
             self._foreach = then[1] == "within foreachBatch"
-            self._given["eos.id"] = then[2]
+            self._given |= {"checkpointLocation": then[3]} if then[3] else {}
+            self._given.pop("eos.id", None)
+            self._given |= {"eos.id": then[2]} if then[2] else {}
             self._parse()
         elif once := _WITH_TOPIC.search(remedy):
             self._given["topic"] = once[1]
@@ -257,13 +320,31 @@ class SourceStory:
         elif "--use group" in remedy:
             self._set_group()
             self._use(Use.GROUP, remedy)
-        elif isinstance(error, OperatorNeededError) and "--accept" in remedy:
-            if not self._restore():
-                seen = set(self.world.visible())
-                self.world.accepted.update(r for r in self.world.rows() if r not in seen)
-                Operator(self.world).chooses(Choice.ACCEPT)
+        elif isinstance(error, OperatorNeededError) and self._choose(remedy):
+            pass
         elif "elete the checkpoint" in remedy or "was deleted" in remedy or "newest" in remedy:
             self._delete()
+
+    def _choose(self, remedy: str) -> bool:
+        """Do one of the things that are offered, each time another one, if it can be done."""
+        ways = {**dict.fromkeys(_COPIES, self._restore)}
+        ways |= {"--accept": self._give_up, "--forget": self._repeat}
+        offered = sorted((remedy.find(words), words) for words in ways if words in remedy)
+        first, self._turn = self._turn, self._turn + 1
+        turned = (ways[offered[(first + n) % len(offered)][1]] for n in range(len(offered)))
+        return any(way() for way in turned)
+
+    def _give_up(self) -> bool:
+        seen = set(self.world.visible())
+        self.world.accepted.update(each for each in self.world.rows() if each not in seen)
+        Operator(self.world).chooses(Choice.ACCEPT)
+        return True
+
+    def _repeat(self) -> bool:
+        """What is visible may be written again."""
+        self.world.accepted.update(self.world.visible())
+        Operator(self.world).chooses(Choice.FORGET)
+        return True
 
     def _has_changed(self) -> bool:
         return self._worked != (self._given, self._foreach)
@@ -295,15 +376,10 @@ class SourceStory:
             and committed(self.world, self._group)[0] == 0
         )
 
-    def _identities(self) -> Iterator[QueryNames]:
-        for eos_id, topic in product(("story", "another"), (TOPIC, ELSEWHERE)):
-            given = {**self._given, "eos.id": eos_id, "topic": topic}
-            yield from (parse_options(given).names, parse_batch_options(given).sink.names)
-
     def _use(self, chosen: Use, remedy: str) -> None:
         """Run the command, for the query that it names."""
         kafka = FakeKafka(self.world.cluster)
-        names = next(each for each in self._identities() if each.query in remedy)
+        names = next(each for each in self._names if each.query in remedy)
         state = read_source(kafka, names, self._group, Deadline(30))
         choose(kafka, names, state, chosen, Deadline(30))
 
@@ -321,7 +397,7 @@ class SourceStory:
     def _set_group(self) -> None:
         """To the first rows that are not in the topic."""
         seen = set(self.world.visible())
-        ends = self.world.limit({0: 1_000, 1: 1_000})
+        ends = self.world.limit(ALL)
         for partition, end in ends.items():
             firsts = (
                 at
@@ -347,7 +423,7 @@ class SourceStory:
         first = next(each for each in log(self.world) if each.source or each.decision)
         if first.decision and first.source:
             self.violations.append("the log did not know the position before the first rows")
-        ends = self.world.limit({0: 1_000, 1: 1_000})
+        ends = self.world.limit(ALL)
         if committed(self.world, self._group) != ends:
             self.violations.append(f"the group is at {committed(self.world, self._group)}")
         positions = [each.source.end for each in log(self.world) if each.source]

@@ -32,10 +32,12 @@ class ReadingWorld(World):
     Attributes:
         accepted: rows that an operator has given up, or lets be repeated.
         made: how many batches Spark has constructed.
+        of_others: rows that other programs have written.
     """
 
     accepted: set[bytes] = field(default_factory=set)
     made: int = 0
+    of_others: list[bytes] = field(default_factory=list)
 
     def next_ends(self, before: Ends, end: int | None) -> Ends:
         # One to three rows of each partition, and others if the batch is made again.
@@ -47,8 +49,8 @@ class ReadingWorld(World):
 
     def rows(self, ends: Ends | None = None) -> list[bytes]:
         ends = self.limit({0: 1_000, 1: 1_000}) if ends is None else ends
-        read = (row for part in self.read({}, ends) for row in part)
-        return sorted(row for row in read if row not in self.accepted)
+        read = [*self.of_others, *(row for part in self.read({}, ends) for row in part)]
+        return sorted(row for row in read if row not in self.accepted | self.ignored)
 
     def limit(self, asked: Mapping[int, int]) -> Ends:
         """These offsets, or where the partitions end."""

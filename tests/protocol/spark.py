@@ -45,11 +45,17 @@ class SessionDied(BaseException):
 class Session:
     """A driver JVM of Spark, with the worker processes that it keeps for later batches.
 
+    Args:
+        options: of a sink that is not the world's.
+        files: its checkpoint.
+
     Attributes:
         run: the run of a query that takes place in it, if it can be left hanging.
     """
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(
+        self, scene: Scene, options: SinkOptions | None = None, files: Checkpoint | None = None
+    ) -> None:
         self.run: Actor | None = None
         self._scene = scene
         self._name = f"session {next(_NUMBERS)}"
@@ -59,8 +65,7 @@ class Session:
         self._left: list[Actor] = []
         self._hung: list[Process] = []
         self._alive = True
-        self._files: Checkpoint | None = None
-        self._of_query: SinkOptions | None = None
+        self._files, self._of_query = files, options
 
     def kill(self) -> None:
         self._alive = False

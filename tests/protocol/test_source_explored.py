@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 
 from eos_sink.driver.source_reader import SourceReader
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.messages import Reason
+from eos_sink.options import parse_options
 from eos_sink.protocol import handover
 from eos_sink.protocol.model import BatchId, LogRecord, SourcePosition
 from eos_sink.protocol.source_rules import SourceBatch
 from eos_sink.protocol.values import Transaction, Visibility
+from eos_sink.sink_options import SinkOptions
 from tests.fakes.log import PartitionLog
 from tests.fakes.process import Moment
+from tests.protocol import explore_source
 from tests.protocol.explore_source import SourcePlot, SourceStory
 from tests.protocol.scene import Fault, Gate, Strike
 
 STORIES = 24
+PLOTS = 30
+"""Of which one at least shows a defect."""
+PLAIN = SourcePlot()
 _STEP = 60
 
 
@@ -27,20 +35,24 @@ def play(plot: SourcePlot) -> SourceStory:
     return SourceStory(plot).play()
 
 
-def at_gates(*faults: Fault, step: int, retries: bool = False) -> Iterator[SourcePlot]:
+def at_gates(
+    *faults: Fault, step: int, first: int = 0, plain: SourcePlot = PLAIN
+) -> Iterator[SourcePlot]:
     """The faults at neighbouring gates, at every `step`th one."""
-    for at in range(0, len(play(SourcePlot()).scene.gates), step):
-        strikes = tuple(Strike(fault, at + n) for n, fault in enumerate(faults))
-        yield SourcePlot(strikes, retries=retries)
+    for at in range(first, len(play(plain).scene.gates), step):
+        yield with_faults(plain, at, faults)
 
 
-def after_a_record(*faults: Fault) -> Iterator[SourcePlot]:
+def after_a_record(*faults: Fault, plain: SourcePlot = PLAIN) -> Iterator[SourcePlot]:
     """The faults right after each record of the log."""
     written = Gate("log_producer.commit", Moment.AFTER)
-    for at, gate in enumerate(play(SourcePlot()).scene.gates):
+    for at, gate in enumerate(play(plain).scene.gates):
         if gate == written:
-            strikes = (Strike(fault, at + n) for n, fault in enumerate(faults))
-            yield SourcePlot(tuple(strikes))
+            yield with_faults(plain, at, faults)
+
+
+def with_faults(plain: SourcePlot, at: int, faults: Sequence[Fault]) -> SourcePlot:
+    return replace(plain, strikes=tuple(Strike(each, at + n) for n, each in enumerate(faults)))
 
 
 def test_without_a_fault_half_of_the_batches_have_transactions_and_nothing_stops() -> None:
@@ -107,7 +119,7 @@ def take_the_start_from_the_log(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sou
         return replace(found, start={**found.start, **known.end})
 
     monkeypatch.setattr(SourceReader, "read", trust)
-    return at_gates(Fault.LOSE_OFFSETS, Fault.KILL_RUN, retries=True, step=10)
+    return at_gates(Fault.LOSE_OFFSETS, Fault.KILL_RUN, plain=SourcePlot(retries=True), step=10)
 
 
 def keep_the_end_of_a_lost_decision(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
@@ -142,7 +154,7 @@ def leave_the_group(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
 
 def write_a_replay_to_the_topic_of_now(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
     monkeypatch.setattr("eos_sink.protocol.rules._check_route", lambda *_: None)
-    return at_gates(Fault.TIME_OUT, Fault.OTHER_TOPIC, step=1)
+    return at_gates(Fault.TIME_OUT, Fault.OTHER_TOPIC, step=1, first=170)
 
 
 def know_a_witness_by_its_place(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
@@ -156,12 +168,52 @@ def know_a_witness_by_its_place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sou
 
     visibility = PartitionLog.visibility
     monkeypatch.setattr(PartitionLog, "visibility", look)
-    return at_gates(Fault.TOPIC_AGAIN, step=1)
+    return at_gates(Fault.TOPIC_AGAIN, step=1, first=170)
+
+
+def write_under_two_identities_in_turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
+    monkeypatch.setattr("eos_sink.driver.former_identities._retire", lambda *_: None)
+    for at in range(362, 500, 3):
+        ways = (Strike(Fault.OTHER_WAY, each) for each in (200, at))
+        yield SourcePlot(tuple(ways), ungrouped=True)
+
+
+def take_the_position_of_any_query_on_the_topic(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[SourcePlot]:
+    """And let frames without an id of their own be written."""
+    monkeypatch.delitem(explore_source.ANOTHER_QUERY, "eos.id")
+
+    def parse(given: Mapping[str, str]) -> SinkOptions:
+        query = parse_options(given)
+        return replace(query, origin=replace(query.origin, eos_id=query.origin.eos_id or ""))
+
+    monkeypatch.setattr("eos_sink.ops.starting_offsets.parse_options", parse)
+    twice = Strike(Fault.RIVAL, 0), Strike(Fault.RIVAL, 1)
+    return iter([SourcePlot(twice, nameless=True)])
+
+
+def take_a_decided_batch_for_another_sinks(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
+    monkeypatch.setattr(SourceReader, "check_former", lambda *_: None)
+    delete = Reason.BEGUN_ELSEWHERE._replace(remedy="{restart}")
+    monkeypatch.setattr(Reason, "BEGUN_ELSEWHERE", delete)
+    return at_gates(Fault.OTHER_ID, step=20)
+
+
+def begin_behind_a_batch_that_is_not_settled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[SourcePlot]:
+    monkeypatch.setattr(SourceReader, "_check_movers", lambda *_: None)
+    return after_a_record(Fault.OTHER_ID, Fault.DELETE, plain=SourcePlot(default="committed"))
 
 
 @pytest.mark.parametrize(
     "without",
     [
+        write_under_two_identities_in_turns,
+        take_the_position_of_any_query_on_the_topic,
+        take_a_decided_batch_for_another_sinks,
+        begin_behind_a_batch_that_is_not_settled,
         write_a_replay_to_the_topic_of_now,
         know_a_witness_by_its_place,
         take_any_start_of_a_new_stream,
@@ -175,7 +227,8 @@ def know_a_witness_by_its_place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sou
 def test_a_defect_is_found(
     without: Callable[[pytest.MonkeyPatch], Iterator[SourcePlot]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = next((s for s in map(play, without(monkeypatch)) if s.violations), None)
+    plots = islice(without(monkeypatch), PLOTS)
+    found = next((s for s in map(play, plots) if s.violations), None)
     assert found is not None
     monkeypatch.undo()
     assert play(found.plot).violations == []

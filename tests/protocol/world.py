@@ -69,6 +69,8 @@ class World:
     """What they have read of each topic that was deleted."""
     again: set[bytes] = field(default_factory=set)
     """Rows that an operator lets be written to the topic that was made again, too."""
+    ignored: set[bytes] = field(default_factory=lambda: {FOREIGN})
+    """Rows of other programs, which are visible or not."""
     outputs: tuple[str, ...] = (TOPIC,)
     """The topics that the query writes."""
     arrow_rows: int = 1
@@ -102,7 +104,7 @@ class World:
     def visible(self) -> list[bytes]:
         """What a read_committed reader has got, sorted."""
         read = [*self.consumed, *self._read(Topic.committed)]
-        return sorted(value for value in read if value != FOREIGN)
+        return sorted(value for value in read if value not in self.ignored)
 
     def settled(self) -> list[bytes]:
         """What is visible, or will be as soon as open transactions before it have ended."""
