@@ -763,9 +763,10 @@ class Reason:
     BEGUN_BEFORE = Text(
         OperatorNeededError,
         "{batch}, the first one of {location}, was begun by a start that the decision log does not "
-        "know: its program has not called eos_sink.starting_offsets before, or failed soon. This "
-        "sink has written nothing of it.",
-        "{restart} The batch is read again, from the same offsets on.",
+        "know: by another sink, or by a program that has not called eos_sink.starting_offsets "
+        "before, or failed soon. This sink has written nothing of it.",
+        "If another sink has begun it, start the query with that one, until it has finished the "
+        "batch and is idle. If not: {restart} The batch is read again, from the same offsets on.",
         _OF_BEGUN,
         Action.LOOK,
     )

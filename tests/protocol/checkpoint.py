@@ -23,6 +23,10 @@ class Incomplete(Exception):
     """The offset log has the latest batch and not the one before."""
 
 
+class DataLoss(Exception):
+    """Partitions or rows are gone that a batch was to read (`failOnDataLoss`)."""
+
+
 @dataclass
 class Checkpoint:
     """The directory of a query. A batch that is in the offset log but not in the commit log is

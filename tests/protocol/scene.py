@@ -75,6 +75,9 @@ class Fault(Enum):
     RESET_GROUP = "the source's offsets of the group are reset"
     OTHER_WAY = "the query stops; it then writes within foreachBatch, or by itself again"
     OTHER_ID = "the query stops; it then has another eos.id, or the first one again"
+    OTHER_SINK = "the query stops, which Spark's own sink has written; it is then this sink's"
+    OTHER_DEFAULTS = "the query stops; the session then has other defaults of options"
+    SOURCE_AGAIN = "the query stops; its source is deleted and made again, with other rows"
     OTHER_TOPIC = "the query stops; it then has another option topic, or the first one again"
     TOPIC_AGAIN = "the topic is deleted and made again, also below a run, and has other records"
     FOREIGN = "another program opens a transaction in each partition of the topic"
@@ -96,7 +99,14 @@ OF_SOURCE = (
     Fault.RESET_GROUP,
 )
 """These concern a query that commits the offsets of its source."""
-OF_START = (Fault.OTHER_WAY, Fault.OTHER_ID, Fault.OTHER_TOPIC)
+OF_START = (
+    Fault.OTHER_WAY,
+    Fault.OTHER_ID,
+    Fault.OTHER_TOPIC,
+    Fault.OTHER_SINK,
+    Fault.OTHER_DEFAULTS,
+    Fault.SOURCE_AGAIN,
+)
 """The application ends, and before the next start somebody changes something."""
 ENDS = ("control.describe", "control.end", "log_producer.commit")
 """Calls between an answer about the topics' ids and what EndTxn does."""

@@ -11,7 +11,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import SourcePosition, StartNote, TaskReport
 from eos_sink.sink_options import SinkOptions
 from tests.fakes.kafka import FakeKafka
-from tests.protocol.checkpoint import INPUT, Checkpoint, Ends
+from tests.protocol.checkpoint import INPUT, Checkpoint, DataLoss, Ends
 from tests.protocol.driver import Driver
 from tests.protocol.world import Batch, World, log, options
 
@@ -33,16 +33,23 @@ class ReadingWorld(World):
         accepted: rows that an operator has given up, or lets be repeated.
         made: how many batches Spark has constructed.
         of_others: rows that other programs have written.
+        former: rows of the input before it was made again, which are visible or lost.
     """
 
     accepted: set[bytes] = field(default_factory=set)
     made: int = 0
     of_others: list[bytes] = field(default_factory=list)
+    former: set[bytes] = field(default_factory=set)
 
     def next_ends(self, before: Ends, end: int | None) -> Ends:
         # One to three rows of each partition, and others if the batch is made again.
         self.made += 1
         return self.limit({p: before.get(p, 0) + 1 + (self.made + p) % 3 for p in (0, 1)})
+
+    def check_input(self, before: Ends, ends: Ends) -> None:
+        there = self.limit(ends)
+        if there != ends or any(at > there.get(p, -1) for p, at in before.items()):
+            raise DataLoss
 
     def read(self, before: Ends, ends: Ends) -> Batch:
         return [self._copied(p, before.get(p, 0), end) for p, end in ends.items()]
@@ -50,12 +57,27 @@ class ReadingWorld(World):
     def rows(self, ends: Ends | None = None) -> list[bytes]:
         ends = self.limit({0: 1_000, 1: 1_000}) if ends is None else ends
         read = [*self.of_others, *(row for part in self.read({}, ends) for row in part)]
+        read += self.former & {*self.visible()}
         return sorted(row for row in read if row not in self.accepted | self.ignored)
 
     def limit(self, asked: Mapping[int, int]) -> Ends:
         """These offsets, or where the partitions end."""
         logs = self.cluster.topics[INPUT].partitions
-        return {each.partition: min(each.end, asked[each.partition]) for each in logs}
+        there = {each.partition: each.end for each in logs}
+        return {p: min(end, asked[p]) for p, end in there.items() if p in asked}
+
+    def make_input_again(self) -> None:
+        """With fewer partitions, or as many, and other rows. Groups lose their offsets there."""
+        self.former |= {
+            row for part in self.read({}, self.limit({0: 1_000, 1: 1_000})) for row in part
+        }
+        self.cluster.topics.pop(INPUT)
+        for group, offsets in self.cluster.groups.committed.items():
+            there = {place: at for place, at in offsets.items() if place[0] != INPUT}
+            self.cluster.groups.committed[group] = there
+        self.cluster.create_topic(INPUT, 1 + self.made % 2)
+        known = len(self.former)
+        produce_topic(self, INPUT, 20, lambda p, n: b"%d-%d behind %d" % (p, n, known))
 
     def _copied(self, partition: int, start: int, end: int) -> list[bytes]:
         entries = self.cluster.topics[INPUT].partitions[partition].all_from(start)

@@ -16,10 +16,12 @@ from typing import TypeVar
 
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import EosSinkError
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.messages import named
 from eos_sink.ops.starting_offsets import find_starting_offsets
 from eos_sink.protocol.model import BatchId, Numbering, Plan, Run, TaskReport
+from eos_sink.protocol.values import ProduceFailed, ProducerFenced
 from eos_sink.sink_options import SinkOptions
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Killed, Moment, Process
@@ -27,6 +29,7 @@ from tests.protocol.actor import Actor
 from tests.protocol.checkpoint import INPUT, Checkpoint, Ends, Progress
 from tests.protocol.driver import Driver
 from tests.protocol.scene import Gate, Scene
+from tests.protocol.world import OWN_SINK, TOPIC
 
 T = TypeVar("T")
 Parts = Sequence[Sequence[bytes]]
@@ -89,7 +92,7 @@ class Session:
 
         Raises:
             AnotherRun: another run of it has gone on.
-            Incomplete: a part of the checkpoint is missing.
+            Incomplete, DataLoss: a part of the checkpoint, or of the input, is missing.
             EosSinkError, Killed, TimeoutError: a batch has failed.
             SessionDied: this session has died.
         """
@@ -107,11 +110,39 @@ class Session:
             if ends == before:
                 return
             batch = progress.begin(ends)
+            world.check_input(before, ends)
             if self._of_query.origin.batch:
                 batch = BatchId.numbered_by(Numbering.FOREACH, batch.source, batch.batch)
             self.write(batch, world.read(before, ends), spark_run)
             progress.commit()
             world.judge.batch_is_past(ends)
+
+    def run_own_sink(self, checkpoint: Checkpoint) -> None:
+        """Run it with Spark's own sink, which writes each partition at once."""
+        world, progress = self._scene.world, Progress(checkpoint)
+        kafka = FakeKafka(world.cluster, self._new_process())
+        producer = kafka.producer(f"{OWN_SINK}{next(_NUMBERS)}", 60_000)
+
+        def write(rows: Sequence[bytes]) -> None:
+            try:
+                producer.begin()
+                for each in rows:
+                    producer.produce(TOPIC, each)
+                producer.commit(Deadline(30))
+            except (ProduceFailed, ProducerFenced) as error:
+                raise Killed("a task") from error
+
+        self._call(partial(producer.init, Deadline(30)))
+        while True:
+            ends = progress.ends or world.next_ends(progress.before, world.end)
+            if ends == progress.before:
+                return
+            progress.begin(ends)
+            world.check_input(progress.before, ends)
+            for rows in world.read(progress.before, ends):
+                if rows:
+                    self._call(partial(write, rows))
+            progress.commit()
 
     def find_start(
         self, given: Mapping[str, str], checkpoint: Checkpoint, default: str = "earliest"

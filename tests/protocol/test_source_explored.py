@@ -98,6 +98,12 @@ def test_a_copy_that_is_too_old_is_put_back_once_and_the_lost_rows_given_up() ->
     assert any(each.world.accepted for each in stories)
 
 
+def test_a_first_batch_that_sparks_own_sink_has_begun_is_for_that_to_finish() -> None:
+    """Without its checkpoint its rows would be there twice."""
+    story = play(SourcePlot((Strike(Fault.OTHER_SINK, 16),), own_sink=True))
+    assert (story.violations, story.met) == ([], {"OperatorNeededError": 1})
+
+
 # --- Defects that the explorer has to find: each is brought back, with plots that may show it.
 
 
@@ -155,6 +161,14 @@ def leave_the_group(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
 def write_a_replay_to_the_topic_of_now(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
     monkeypatch.setattr("eos_sink.protocol.rules._check_route", lambda *_: None)
     return at_gates(Fault.TIME_OUT, Fault.OTHER_TOPIC, step=1, first=170)
+
+
+def read_another_topic_on_at_the_old_offset(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[SourcePlot]:
+    read = SourceReader.read
+    monkeypatch.setattr(SourceReader, "read", lambda *args: replace(read(*args), topics={}))
+    return at_gates(Fault.SOURCE_AGAIN, step=20, first=200)
 
 
 def know_a_witness_by_its_place(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
@@ -216,6 +230,7 @@ def begin_behind_a_batch_that_is_not_settled(
         begin_behind_a_batch_that_is_not_settled,
         write_a_replay_to_the_topic_of_now,
         know_a_witness_by_its_place,
+        read_another_topic_on_at_the_old_offset,
         take_any_start_of_a_new_stream,
         take_the_start_from_the_log,
         keep_the_end_of_a_lost_decision,
