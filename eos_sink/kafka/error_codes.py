@@ -135,7 +135,8 @@ CODES = {
     _E.GROUP_AUTHORIZATION_FAILED: _Code(Meaning.DENIED),
     _E.TOPIC_AUTHORIZATION_FAILED: _Code(Meaning.DENIED),
     _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _Code(Meaning.DENIED, control=Answer.DENIED),
-    _E._AUTHENTICATION: _Code(Meaning.LOGIN_REFUSED),
+    # A login that was right at the start; some clusters refuse those above a number in a second.
+    _E._AUTHENTICATION: _Code(Meaning.LOGIN_REFUSED, transient=True),
     _E._SSL: _Code(Meaning.LOGIN_REFUSED),
     _E.SASL_AUTHENTICATION_FAILED: _Code(Meaning.LOGIN_REFUSED),
     _E._UNKNOWN_TOPIC: _Code(Meaning.MISSING),
@@ -287,7 +288,11 @@ def _error_for_user(
 
 
 def no_answer(
-    what: str, names: Collection[str], deadline: Deadline, none: Collection[str] = ()
+    what: str,
+    names: Collection[str],
+    deadline: Deadline,
+    none: Collection[str] = (),
+    why: str = "",
 ) -> OutcomeUnknownError:
     """No answer within the deadline.
 
@@ -296,11 +301,12 @@ def no_answer(
         names: what it was asked about.
         deadline: has passed.
         none: the names for which no coordinator is available.
+        why: `Wire.silence`.
     """
     shown = f"{', '.join(sorted(names)[:5])}{' ...' if len(names) > 5 else ''}"
     return OutcomeUnknownError(
         f"No answer from {what} within {deadline.seconds:.0f} s for {shown}"
-        f"{': COORDINATOR_NOT_AVAILABLE' if none else ''}.",
+        f"{': COORDINATOR_NOT_AVAILABLE' if none else ''}{why}.",
         remedy=NO_COORDINATOR
         if none
         else "Check that the brokers and the topic __transaction_state are available, then start "

@@ -9,6 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from kafka import KafkaAdminClient
+from kafka.net.compat import KafkaNetClient
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
 
 _SNAPPY, _LZ4, _ZSTD = 2, 3, 4  # CompressionType.java
 _STREAMS = {_LZ4: "lz4", _ZSTD: "zstd"}
@@ -18,18 +21,38 @@ _XERIAL_HEADER = 16
 _MORE = 0x80
 
 
+class _Manager(KafkaConnectionManager):  # type: ignore[misc]
+    """Waits longer and longer after each login that a broker refuses, as after other failures to
+    connect. And it does not close a connection as idle that waits for an answer."""
+
+    def least_used_connections(self) -> list[Any]:
+        return [each for each in super().least_used_connections() if not each.in_flight_requests]
+
+    def get_connection(self, node_id: Any, **options: Any) -> Any:
+        known = self._conns.get(node_id)
+        found = super().get_connection(node_id, **options)
+        if found is not known:
+            found.init_future.add_errback(lambda _: self.update_backoff(node_id))
+        return found
+
+    def reset_backoff(self, node_id: Any) -> None:
+        """kafka-python calls it also when the login was refused."""
+        found = self._conns.get(node_id)
+        if found is not None and found.connected:
+            super().reset_backoff(node_id)
+
+
+def _make_client(**settings: Any) -> Any:
+    net = NetworkSelector(**settings)
+    return KafkaNetClient(net, _Manager(net, **settings))
+
+
 class AdminClient(KafkaAdminClient):  # type: ignore[misc]
-    """Ends its thread if it cannot connect. kafka-python leaves it running. And it waits for an
-    answer in a connection that is idle otherwise, which kafka-python closes."""
+    """Ends its thread if it cannot connect. kafka-python leaves it running."""
 
     def __init__(self, **settings: Any) -> None:
         try:
-            super().__init__(**settings)
-            manager = self._manager
-            by_use = manager.least_used_connections
-            manager.least_used_connections = lambda: [
-                each for each in by_use() if not each.in_flight_requests
-            ]
+            super().__init__(**settings, kafka_client=_make_client)
         except BaseException:
             if hasattr(self, "_net"):
                 self._closed = False

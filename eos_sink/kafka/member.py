@@ -37,6 +37,7 @@ class ConfluentMember:
         self._ended = f"Membership in group {group} ended"
         self._assigned = False
         self._fatal: KafkaError | None = None
+        self._last: KafkaError | None = None
         self._joined_as: bytes | None = None
         self._consumer = Consumer(
             {
@@ -62,9 +63,10 @@ class ConfluentMember:
         )
         while not self._assigned:
             if deadline.passed:
+                why = "" if self._last is None else f": {self._last.str()}"
                 raise ClusterError(
                     f"The query's driver could not join group {self._group} within "
-                    f"{deadline.seconds:.0f} s.",
+                    f"{deadline.seconds:.0f} s{why}.",
                     remedy="Check that the group coordinator (topic __consumer_offsets) is "
                     "available and that the principal may read the group, then start again.",
                 )
@@ -148,3 +150,5 @@ class ConfluentMember:
     def _note_error(self, error: KafkaError) -> None:
         if error.fatal():
             self._fatal = error
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self._last = error

@@ -101,7 +101,14 @@ class ConfluentProducer:
 
     def init(self, deadline: Deadline) -> None:
         what = f"Transactional id {self._id} could not be initialized"
-        self._call(what, lambda: self._client.init_transactions(deadline.left), deadline)
+
+        def init() -> None:
+            try:
+                self._client.init_transactions(deadline.left)
+            except KafkaException as raised:
+                raise KafkaException(self._events.refused or raised.args[0]) from raised
+
+        self._call(what, init, deadline)
 
     def begin(self) -> None:
         self._topics.clear()

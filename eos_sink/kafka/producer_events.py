@@ -31,6 +31,7 @@ class ProducerEvents:
         denied: topics that may not be written, also from the log.
         lost: the first record that was not delivered: why, its topic, and where it was to go.
         fatal: why the producer cannot be used any more.
+        refused: the last login that a broker has refused.
         identity: from the statistics, librdkafka's only source of it.
     """
 
@@ -39,6 +40,7 @@ class ProducerEvents:
         self.denied: set[str] = set()
         self.lost: tuple[KafkaError, str | None, str] | None = None
         self.fatal: KafkaError | None = None
+        self.refused: KafkaError | None = None
         self.identity: ProducerIdentity | None = None
 
     def begin(self) -> None:
@@ -73,6 +75,8 @@ class ProducerEvents:
         """Keep fatal errors. The next call of a transaction returns its own."""
         if error.fatal():
             self.fatal = error
+        if error.code() == KafkaError._AUTHENTICATION:
+            self.refused = error
 
     def on_statistics(self, document: str | bytes) -> None:
         if self.identity is None:

@@ -39,6 +39,8 @@ _RETRIABLE = (
     kafka_errors.KafkaTimeoutError,
     kafka_errors.NodeNotReadyError,
     kafka_errors.RequestTimedOutError,
+    # Some clusters refuse logins above a number in a second. `check_login` tells wrong ones.
+    kafka_errors.SaslAuthenticationFailedError,
     kafka_errors.UnknownBrokerIdError,
 )
 # A paused broker never answers, but its coordinators move to others.
@@ -90,7 +92,11 @@ class Leader(NamedTuple):
 
 
 class Wire:
-    """An admin client and its event loop, which runs in a thread."""
+    """An admin client and its event loop, which runs in a thread.
+
+    Attributes:
+        silence: why the last request had no answer, if that is known.
+    """
 
     def __init__(self, settings: dict[str, object], deadline: Deadline) -> None:
         for name in (connection.__name__, parser.__name__):
@@ -98,6 +104,7 @@ class Wire:
         self._client = _connect(settings, deadline)
         self._manager = self._client.manager
         self._leaders: dict[Place, Leader] = {}
+        self.silence = ""
 
     def run(self, step: Callable[..., Coroutine[Any, Any, T]], *given: Any) -> T:
         """Run a coroutine on the client's event loop and wait for it.
@@ -151,8 +158,11 @@ class Wire:
         for key, future in futures.items():
             try:
                 answers[key] = await self._manager.wait_for(future, soon.left * 1000)
-            except _RETRIABLE:
+                self.silence = ""
+            except _RETRIABLE as error:
                 answers[key] = None
+                if isinstance(error, kafka_errors.SaslAuthenticationFailedError):
+                    self.silence = f" (last login: {error.args[-1]})"
         return answers
 
     async def ask(self, request: Any, node: int | str | None, deadline: Deadline) -> Any:

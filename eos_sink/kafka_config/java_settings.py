@@ -65,7 +65,7 @@ batch.size | same instead=0:1 | Bytes. librdkafka's default is 1000000 instead o
 bootstrap.servers | same | Required.
 buffer.memory | translated librdkafka=queue.buffering.max.kbytes unit=1024 clamped | Bytes become
     kilobytes, for each task. The default is 48 MB or the largest record.
-client.dns.lookup client.id compression.type enable.metrics.push metadata.recovery.strategy
+client.dns.lookup client.id compression.type enable.metrics.push
     sasl.oauthbearer.client.credentials.client.id
     sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.scope
     sasl.oauthbearer.sub.claim.name ssl.key.password | same
@@ -101,6 +101,8 @@ metadata.max.age.ms | translated librdkafka=topic.metadata.refresh.interval.ms i
 metadata.max.idle.ms | ignored | librdkafka keeps what it knows of the topics that it writes to.
 metadata.recovery.rebootstrap.trigger.ms | same takes=0*[1-9]\d{2,} clamped | 100 at least: with
     0 or 1 librdkafka starts again before it has connected.
+metadata.recovery.strategy | same | none by default. With rebootstrap, librdkafka tries again
+    without a pause when no broker lets it in.
 metric.reporters | ignored accepts= | It concerns the JVM's metrics; librdkafka's statistics take
     their place.
 partitioner.adaptive.partitioning.enable partitioner.availability.timeout.ms | ignored | Rows

@@ -25,6 +25,8 @@ from eos_sink_lab.testing.request_frames import (
     Frames,
     Hold,
     Holds,
+    Logins,
+    RefusedError,
 )
 
 HOST = "127.0.0.1"
@@ -130,8 +132,18 @@ class Connection:
             end.setblocking(False)
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._held: Hold | None = None
-        holds = link.holds
-        requests = Frames(lambda: holds.armed, holds.may_want, holds.find)
+        holds, logins = link.holds, link.logins
+
+        def find(request: bytes) -> None:
+            if logins.is_one(request):
+                logins.find(request)
+            holds.find(request)
+
+        requests = Frames(
+            lambda: holds.armed or logins.counts,
+            lambda head: logins.is_one(head) or holds.may_want(head),
+            find,
+        )
         answers = Frames(lambda: False, self._answers_held, self._end)
         self._requests = Flow(link, self._client, self._broker, {"all"}, requests)
         self._answers = Flow(link, self._broker, self._client, {"all", "answers"}, answers)
@@ -160,6 +172,8 @@ class Connection:
                 _, _, reading_answers, writing_answers = tasks
                 writing_answers.cancel()
                 await self._keep(found.hold, reading_answers)
+        except RefusedError as refused:
+            await asyncio.get_running_loop().sock_sendall(self._client, refused.answer)
         except (OSError, asyncio.CancelledError):
             for end in (self._client, self._broker):
                 reset(end)
@@ -215,6 +229,7 @@ class Link:
         self.changed = asyncio.Event()
         self.connections: set[Connection] = set()
         self.holds = Holds()
+        self.logins = Logins()
         self._listener = socket.create_server((HOST, port), backlog=_BACKLOG)
         self._listener.setblocking(False)
         self._accepting = asyncio.create_task(self._accept())

@@ -6,6 +6,7 @@ tests. Commands are lines of JSON; each is answered with a line when it is in ef
     {"link": 1, "port": 20001, "to": 20002}    listen, and lead to that port from now on
     {"link": 1, "cut": "none|all|answers|reset", "delay": 0.0}
     {"link": 1, "forget": true}
+    {"link": 1, "logins": 20}                  refuse more in a second; answered with their number
     {"link": 1, "held_back": true}             answered with a number of bytes
     {"link": 1, "hold": 26, "match": "id"}     hold the next such request; answered with its number
     {"link": 1, "held": 0, "do": "tell|deliver|drop"}      answered with its state
@@ -40,6 +41,11 @@ async def execute(command: dict[str, Any], links: dict[int, Link]) -> int | str:
     elif "forget" in command:
         for connection in links[number].connections:
             connection.forget()
+    elif "logins" in command:
+        logins = links[number].logins
+        logins.counts = True
+        logins.most, tried, logins.tried = command["logins"], logins.tried, 0
+        return tried
     elif "held_back" in command:
         return links[number].held_back
     elif "hold" in command:

@@ -96,6 +96,14 @@ class Link:
         as a load balancer does with idle ones. New ones work."""
         self._carrier.send({"link": self._node_id, "forget": True})
 
+    def limit_logins(self, most: int | None) -> int:
+        """Refuse more logins by PLAIN in a second than that, as Amazon MSK does; None: no limit.
+
+        Returns:
+            How many were tried since the last call.
+        """
+        return int(self._carrier.send({"link": self._node_id, "logins": most}))
+
     def delay(self, seconds: float) -> None:
         """Let everything arrive so much later, in each direction; 0 ends it.
 

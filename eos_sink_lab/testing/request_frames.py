@@ -5,6 +5,9 @@ A part of the process of `link_process.py`: standard library only.
 
 from __future__ import annotations
 
+import struct
+import time
+from collections import deque
 from collections.abc import Callable, Iterator
 
 KINDS = {
@@ -38,6 +41,7 @@ ARMED, HELD, DELIVERED, ANSWERED, BROKEN, DROPPED = (
     *("armed", "held", "delivered", "answered", "broken", "dropped"),
 )
 
+_SASL_AUTHENTICATE, _AUTHENTICATION_FAILED, _FLEXIBLE = 36, 58, 2
 _SIZE = 4
 _HEAD = _SIZE + 4
 _ALL_THAT_COMES = 1 << 62
@@ -97,6 +101,54 @@ class Holds(list[Hold]):
             if hold.wants(request):
                 hold.request = request
                 raise FoundError(hold)
+
+
+class RefusedError(Exception):
+    """A login that is one too many has come; it has the answer."""
+
+    def __init__(self, answer: bytes) -> None:
+        super().__init__("Too many connects")
+        self.answer = answer
+
+
+class Logins:
+    """Counts a link's logins, and refuses those above a limit as Amazon MSK does.
+
+    Attributes:
+        counts: whether it was asked to; from then on, they wait for their first bytes.
+        most: in a second; None: any number.
+        tried: how many there were, with those that were refused.
+    """
+
+    def __init__(self) -> None:
+        self.counts = False
+        self.most: int | None = None
+        self.tried = 0
+        self._accepted: deque[float] = deque()
+
+    def is_one(self, head: bytes) -> bool:
+        """Whether a request that begins so is a login by PLAIN, which is one request."""
+        return self.counts and _key(head) == _SASL_AUTHENTICATE
+
+    def find(self, request: bytes) -> None:
+        """Raise RefusedError for one too many."""
+        self.tried += 1
+        now = time.monotonic()
+        while self._accepted and now - self._accepted[0] >= 1:
+            self._accepted.popleft()
+        if self.most is None or len(self._accepted) < self.most:
+            self._accepted.append(now)
+            return
+        # SaslAuthenticateResponse.json; the flexible version has a tag buffer in its header, too.
+        version = int.from_bytes(request[_SIZE + 2 : _SIZE + 4], "big")
+        text = b"Too many connects"
+        body = struct.pack(">h", _AUTHENTICATION_FAILED)
+        if version < _FLEXIBLE:
+            body += struct.pack(f">h{len(text)}si", len(text), text, 0) + bytes(8 * version)
+        else:
+            body = bytes(1) + body + bytes([len(text) + 1]) + text + bytes([1]) + bytes(9)
+        answer = request[_HEAD : _HEAD + 4] + body
+        raise RefusedError(struct.pack(">i", len(answer)) + answer)
 
 
 class Frames:

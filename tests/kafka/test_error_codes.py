@@ -102,7 +102,7 @@ def test_an_error_that_is_not_listed_is_abortable_if_librdkafka_says_so() -> Non
 
 
 @pytest.mark.parametrize(
-    "name", ["_DESTROY_BROKER", "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_TRANSPORT"]
+    "name", ["_AUTHENTICATION", "_DESTROY_BROKER", "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_TRANSPORT"]
 )
 def test_a_read_from_a_broker_that_is_gone_or_paused_is_tried_again(name: str) -> None:
     """A broker may have left the metadata, or not answer; then requests behind it are not sent."""
@@ -110,7 +110,7 @@ def test_a_read_from_a_broker_that_is_gone_or_paused_is_tried_again(name: str) -
 
 
 def test_a_read_that_is_refused_is_not_tried_again() -> None:
-    for meaning in (Meaning.DENIED, Meaning.LOGIN_REFUSED, Meaning.MISSING, Meaning.OUT_OF_RANGE):
+    for meaning in (Meaning.DENIED, Meaning.MISSING, Meaning.OUT_OF_RANGE):
         for code in (code for code, known in MEANINGS.items() if known is meaning):
             assert not CODES[code].transient
 

@@ -254,6 +254,7 @@ def test_servers_and_logins_reach_kafka_python() -> None:
         "bootstrap_servers": ["a:1", "b:2"],
         "client_id": "me",
         "connections_max_idle_ms": 3000,
+        "reconnect_backoff_max_ms": 1000,
         "security_protocol": "SASL_PLAINTEXT",
         "sasl_mechanism": "PLAIN",
         "sasl_plain_username": "ann",

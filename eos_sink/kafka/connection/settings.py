@@ -21,7 +21,15 @@ _CONNECTION = re.compile(
 # no answer, for 10 s with kafka-python and 60 with librdkafka. A new one takes milliseconds.
 # librdkafka's producers renew what they close, so they close it later.
 _CONTROL_IDLE_MS = 3_000
-_DEFAULTS = {"connections.max.idle.ms": "60000", "socket.keepalive.enable": "true"}
+_DEFAULTS = {
+    "connections.max.idle.ms": "60000",
+    "socket.keepalive.enable": "true",
+    # When no broker is left, librdkafka 2.16 begins again with its bootstrap servers, and without
+    # the pause that it has reached: a client whose logins are refused tried 117 in a second.
+    "metadata.recovery.strategy": "none",
+}
+# A control connection of the driver that is missing holds a batch up.
+_CONTROL_BACKOFF_MS = 1_000
 
 
 class Hidden(str):
@@ -82,6 +90,7 @@ def kafka_python_settings(connection: Mapping[str, Any]) -> dict[str, object]:
     # 0 is librdkafka's word for never.
     idle_ms = int(connection.get("connections.max.idle.ms", 0)) or _CONTROL_IDLE_MS
     arguments["connections_max_idle_ms"] = min(idle_ms, _CONTROL_IDLE_MS)
+    arguments["reconnect_backoff_max_ms"] = _CONTROL_BACKOFF_MS
     if "client.id" in connection:
         arguments["client_id"] = connection["client.id"]
     if protocol.endswith("ssl"):
