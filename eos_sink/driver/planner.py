@@ -31,7 +31,7 @@ from eos_sink.metrics.stats import Stats
 from eos_sink.protocol.model import Change, Entry, LogRecord, Plan, Run
 from eos_sink.protocol.reconcile import Role, View
 from eos_sink.protocol.rules import check_unrecorded
-from eos_sink.protocol.values import MemberRefused, MemberState
+from eos_sink.protocol.values import RECORDED_MS, MemberRefused, MemberState
 from eos_sink.sink_options import SinkOptions
 
 if TYPE_CHECKING:
@@ -317,7 +317,7 @@ class Planner:
         self._check_unrecorded(deadline)
         settle_without_id(self._kafka, self._names, self._register, deadline)
         # Not with the driver's id, whose timeout tells that the log had a record.
-        control.check_timeout(self._names.probe, timeout_ms, deadline)
+        control.check_timeout(self._names.probe, max(timeout_ms, RECORDED_MS), deadline)
 
     def _check_unrecorded(self, deadline: Deadline) -> None:
         """Before the driver's id is inited: its state may be the last trace of a lost log."""

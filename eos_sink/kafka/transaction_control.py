@@ -30,6 +30,7 @@ from eos_sink.kafka.wire import Wire
 from eos_sink.kafka_config.acls import Acl, permission_error
 from eos_sink.protocol.values import (
     COMMITTED,
+    RECORDED_MS,
     EndOutcome,
     Hanging,
     HangingLook,
@@ -113,10 +114,11 @@ class KafkaPythonControl:
         def read(_: list[str], response: Any) -> dict[str, Answer | None]:
             if response.error_code == _INVALID_TRANSACTION_TIMEOUT:
                 raise ConfigurationError(
-                    f"Option eos.transaction.timeout.ms is {timeout_ms}, above the brokers' "
+                    f"The query needs transactions of {timeout_ms} ms, above the brokers' "
                     "transaction.max.timeout.ms.",
-                    remedy="Lower the option or raise transaction.max.timeout.ms on the brokers. "
-                    "Nothing was written.",
+                    remedy="Raise transaction.max.timeout.ms on the brokers, or lower "
+                    f"eos.transaction.timeout.ms; the driver's own need {RECORDED_MS} ms in any "
+                    "case. Nothing was written.",
                 )
             answer = self._classify("InitProducerId", transactional_id, response.error_code)
             return {transactional_id: answer}

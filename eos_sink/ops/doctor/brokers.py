@@ -8,7 +8,7 @@ from eos_sink.kafka_config.broker_versions import VERIFICATION, check_broker
 from eos_sink.ops.doctor.facts import Facts, LogFacts
 from eos_sink.ops.doctor.findings import Finding, Problems, Verdict, require
 from eos_sink.protocol.rules import group_session_ms, vote_margin_ms
-from eos_sink.protocol.values import TransactionStatus
+from eos_sink.protocol.values import RECORDED_MS, TransactionStatus
 
 _FEATURES = ("metadata.version", "transaction.version", "group.version")
 _MAX_TIMEOUT = "transaction.max.timeout.ms"
@@ -110,8 +110,9 @@ def _lowest(facts: Facts, name: str) -> tuple[int, str, bool]:
 def check_timeout(facts: Facts) -> Verdict:
     yield from _check_batches(facts)
     meaning = "The query is refused at its start (INVALID_TRANSACTION_TIMEOUT)."
-    timeout_ms = facts.subject.transaction_timeout_ms
-    return (yield from _check_maximum(facts, _MAX_TIMEOUT, timeout_ms, meaning))
+    # Those of the driver do not get shorter with the option.
+    wanted = max(facts.subject.transaction_timeout_ms, RECORDED_MS)
+    return (yield from _check_maximum(facts, _MAX_TIMEOUT, wanted, meaning))
 
 
 def check_session(facts: Facts) -> Verdict:
@@ -132,7 +133,7 @@ def _check_maximum(facts: Facts, name: str, wanted: int, meaning: str) -> Verdic
     if maximum < wanted:
         remedy = facts.commands.set_brokers(name, wanted, restart=restart)
         shorter = timeout_ms - (wanted - maximum)
-        if shorter > 0:
+        if shorter > 0 and maximum >= RECORDED_MS:
             fits = f"Give the query {_OWN_TIMEOUT}={shorter}, if its batches are shorter"
             remedy = f"{fits}, or: {remedy}"
         yield Finding.failure(f"{need}, and {where}", meaning, remedy)

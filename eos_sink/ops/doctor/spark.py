@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,7 +40,12 @@ _SPECULATION = "spark.speculation"
 _MAX_FAILURES = "spark.task.maxFailures"
 _SOCKET = "spark.python.unix.domain.socket.enabled"
 _REUSE = "spark.python.worker.reuse"
-_SETTINGS = ("spark.master", _SOCKET, _REUSE, _SPECULATION, _MAX_FAILURES)
+_MEMORY, _CORES = "spark.executor.pyspark.memory", "spark.executor.cores"
+_SETTINGS = ("spark.master", _SOCKET, _REUSE, _SPECULATION, _MAX_FAILURES, _MEMORY, _CORES)
+# It limits the address space of each Python worker, of which each thread of librdkafka reserves
+# some 70 MB: with three brokers a worker has used 2.3 GB of it, and 234 MB of memory.
+_LEAST_MB = 3072
+_UNITS_MB = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024**2}
 
 
 @dataclass(frozen=True)
@@ -293,6 +300,14 @@ def _check_python(here: Python, python: Python, where: str) -> Problems:
         )
 
 
+def _worker_mb(settings: Mapping[str, str]) -> float:
+    """The address space of a Python worker; without a unit Spark means MB."""
+    found = re.fullmatch(r"(\d+)\s*([kmgt]?)b?", settings.get(_MEMORY, "").strip().lower())
+    if found is None:
+        return math.inf
+    return int(found[1]) * _UNITS_MB[found[2] or "m"] / int(settings.get(_CORES, "1"))
+
+
 def _check_settings(facts: SparkFacts) -> Verdict:
     settings = facts.settings
 
@@ -329,6 +344,14 @@ def _check_settings(facts: SparkFacts) -> Verdict:
             f"{_REUSE}=false",
             "Only time is lost: each task starts a Python and creates its Kafka clients.",
             f"--conf {_REUSE}=true",
+        ),
+        (
+            _worker_mb(settings) < _LEAST_MB,
+            Finding.warning,
+            f"{_MEMORY}={settings.get(_MEMORY)}, for {settings.get(_CORES, '1')} cores",
+            "A Python worker may abort without a word: it limits the address space of each to its "
+            f"part for one core, and librdkafka's threads need up to {_LEAST_MB} MB of that.",
+            "Remove it: the sink's memory is bounded (docs/performance.md#memory).",
         ),
     )
     yield from (level(*texts) for wrong, level, *texts in rules if wrong)

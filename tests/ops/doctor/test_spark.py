@@ -113,6 +113,33 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
     (
         Check.SPARK,
         Level.WARNING,
+        setting("spark.executor.pyspark.memory", "2g"),
+        "spark.executor.pyspark.memory=2g, for 1 cores",
+        "Remove it",
+    ),
+    (
+        Check.SPARK,
+        Level.WARNING,
+        {
+            "settings": {
+                **WELL.settings,
+                "spark.executor.pyspark.memory": "4096",
+                "spark.executor.cores": "2",
+            }
+        },
+        "spark.executor.pyspark.memory=4096, for 2 cores",
+        "Remove it",
+    ),
+    (
+        Check.SPARK,
+        Level.OK,
+        setting("spark.executor.pyspark.memory", "3g"),
+        "spark.executor.pyspark.memory=3g",
+        "",
+    ),
+    (
+        Check.SPARK,
+        Level.WARNING,
         setting("spark.python.worker.reuse", "false"),
         "spark.python.worker.reuse=false",
         "--conf spark.python.worker.reuse=true",
