@@ -54,10 +54,9 @@ _HANGS = (
     "and nothing tells any more whether it was committed or aborted."
 )
 _END_HANGING = (
-    "Copy its rows: kafka-console-consumer.sh --bootstrap-server HOST:PORT --topic {hanging.topic} "
-    "--partition {hanging.partition} --offset {hanging.start} shows them. Abort it: "
-    "kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic {hanging.topic} --partition "
-    "{hanging.partition} --start-offset {hanging.start}. "
+    "Keep a copy of its rows, then go on as 'A forgotten transaction' on the page below says: "
+    "kafka-console-consumer.sh --bootstrap-server HOST:PORT --topic {hanging.topic} --partition "
+    "{hanging.partition} --offset {hanging.start}"
 )
 _OF_HANGING = (
     "topic=hanging.topic partition=hanging.partition offset=hanging.start "
@@ -100,10 +99,8 @@ _PLAN_SOONER = (
 )
 _NOT_TAKEN = "Kafka did not take all records of {transactional_id} ({failed.kind.value}): {failed}"
 _FIX_ROW = (
-    "Fix what is named (for a record that is too large: max.message.bytes of the topic, whose "
-    "own compression.type counts, and kafka.max.request.size; for a batch of small ones: "
-    "kafka.batch.size), or name a topic for such rows with option eos.dead.letter.topic. Then "
-    "start the query again: Spark replays the batch."
+    "Fix what is named, or name a topic for such rows with option eos.dead.letter.topic, and start "
+    "the query again: Spark replays the batch."
 )
 _OF_RETIRED = "batch=batch.batch stream=batch.stream follower=now.stream"
 _OF_UNFINISHED = "batch=decision.batch.batch stream=decision.batch.stream transactions"
@@ -239,44 +236,36 @@ class Reason:
         "no record), offset {entry.position.offset}, but this run has read seq {known} at offset "
         "{position.offset}: records were lost, or the topic was deleted and created again. Which "
         "batch was decided last is not certain any more; its rows could be written twice.",
-        "Restore the topic, and make sure that it is compacted and never deleted. If it has the "
-        "latest decision all the same, start the query again. {resolve} shows what it has; add "
-        "--forget to go on without it.",
+        "Restore the topic, and start the query again. To go on without what is lost (a batch that "
+        "Spark replays is written, even if it is there already): {resolve} --forget",
         f"{_OF_DECISION} known seq=entry.seq",
     )
     UNREADABLE_RECORD = Text(
         OperatorNeededError,
         "this version cannot read the decision log's record at {where}: {error!r}. Its batch, "
         "partitions and rows are not known.",
-        "Use the version of eos-sink that wrote it, or a newer one: this one's eos-sink resolve "
-        "cannot read it either. If another program writes to this topic, stop it and restore the "
-        "record.",
+        "Use the version of eos-sink that wrote it, or a newer one.",
         _OF_DECISION,
         Action.FIX,
     )
     HANGING = Text(
         OperatorNeededError,
         f"{_HANGS} Nothing was written.",
-        f"{_END_HANGING}Write those of them again, with another producer, that are of a decided "
-        "batch (eos-sink explain shows one) and not in the topic behind that offset. Then start "
-        "the query again.",
+        _END_HANGING,
         _OF_HANGING,
     )
     HANGING_REPEATED = Text(
         OperatorNeededError,
-        f"{_HANGS} Its rows are of {{decision.batch}}. Nothing was written.",
-        f"{_END_HANGING}Before that, see how it has ended in other partitions: {{resolve}} shows "
-        "its marker (task {task.partition}). If the marker is committed, write the copied rows "
-        "again with another producer, and add --accept to that command, since the replay would "
-        "write all rows of the task. If it is not, write none: the replay writes them, or an error "
-        "says to. Then start the query again.",
+        f"{_HANGS} Its rows are of task {{task.partition}} of {{decision.batch}}, the last one "
+        "that is decided. Nothing was written.",
+        _END_HANGING,
         _OF_HANGING,
     )
     HANGING_DECIDED = Text(
         OperatorNeededError,
-        f"{_HANGS} Its rows are of {{decision.batch}}. Nothing was written.",
-        f"{_END_HANGING}Write the rows again with another producer: they were decided, and no "
-        "replay of their batch follows. Then start the query again.",
+        f"{_HANGS} Its rows are of {{decision.batch}}, after which others were decided. Nothing "
+        "was written.",
+        _END_HANGING,
         _OF_HANGING,
     )
     UNSEEN_PARTITIONS = Text(
@@ -300,8 +289,7 @@ class Reason:
     RIVAL_UNKNOWN = Text(
         SupersededError,
         "{opening} Another run of the query has taken over; it has not said which one.",
-        "If two applications run this query, stop one; if this is the old one, let it end. If no "
-        "other one runs, start this query again.",
+        "Let the other run go on. If there is none, start this query again.",
         _OF_RIVAL,
     )
     RIVAL_PROCESS = Text(
@@ -322,25 +310,21 @@ class Reason:
     RIVAL_QUERY = Text(
         SupersededError,
         "{opening} Two queries share one identity: {theirs} has taken over.{this_run}",
-        "Give each of the two an eos.id of its own. If one was meant to replace the other (a "
-        "checkpoint that was moved), stop the older one.",
+        "Give each of the two an eos.id of its own, or stop the one that the other replaces.",
         _OF_RIVAL,
         Action.FIX,
     )
     RIVAL_RESTART = Text(
         SupersededError,
         "{opening} The same query was started again: {theirs} has taken over.{this_run}",
-        "Let the newer run go on; if it has ended, start this query again. If it was not started "
-        "on purpose, stop one of the two.",
+        "Let the newer run go on. If it has ended, start this query again.",
         _OF_RIVAL,
     )
     RIVAL_WRITE = Text(
         SupersededError,
-        "{opening} Another batch write under the same identity goes on{rival}.{this_run}",
-        "Run this write, or the query that makes it, again when the other one is done. Writes that "
-        "run at the same time need an identity each: give each an eos.id, or a txnAppId, of its "
-        "own; but finish a batch or a version that has been tried under its old identity first, "
-        "since under a new one it is written again.",
+        "{opening} Another batch write under the same identity goes on{rival}; writes that run at "
+        "the same time need an eos.id or a txnAppId each.{this_run}",
+        "Run this write, or the query that makes it, again when the other one is done.",
         _OF_RIVAL,
         Action.RUN_AGAIN,
     )
