@@ -3,6 +3,7 @@ its user does as the errors say: at the end each row is visible once."""
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import random
 import re
@@ -27,7 +28,7 @@ from tests.protocol.explore import FAULTS
 from tests.protocol.scene import OF_SOURCE, OF_START, Fault, Scene, Strike, time_of
 from tests.protocol.source import GROUP, committed, produce_input, reading_world
 from tests.protocol.spark import FAILURES, Session, SessionDied
-from tests.protocol.world import FOREIGN, TOPIC, given_options, log
+from tests.protocol.world import TOPIC, given_options, log
 
 MOST_RUNS = 25
 ELSEWHERE = "elsewhere"
@@ -146,7 +147,7 @@ class SourceStory:
         self._damaged: Checkpoint | None = None
         self._names: set[QueryNames] = set()
         self._defaults = DEFAULTS[0]
-        self._own_sink = self.plot.own_sink
+        self._own_sink, self._of_others = self.plot.own_sink, 0
         self._switch(on=self.plot.own_sink or not self.plot.ungrouped)
         self._begun, self._worked = self._work, self._start
         self._refusals, self._turn = 0, self.plot.chosen
@@ -211,23 +212,23 @@ class SourceStory:
     def _write_as_another(self) -> None:
         """Another program writes a row to the topic, within a call: a job, then a query with a
         source group of its own, in turns."""
-        number = len(self.world.of_others)
-        row, files = b"%d of another" % number, Checkpoint(None)
-        self.world.of_others.append(row)
+        number, files = self._of_others, Checkpoint(None)
+        self._of_others += 1
+        row = b"%d of another" % number
         named = {name: self._given[name] for name in ("kafka.bootstrap.servers", "topic")}
         named |= ANOTHER_QUERY if number % 2 else {}
         session = Session(self.scene, parse_batch_options(named).sink, files)
-        try:
+        # It is not tried again after an error: decided or not.
+        self.world.ignored.add(row)
+        with contextlib.suppress(*FAILURES, SessionDied):
             batch = BatchId.numbered_by(Numbering.ONCE, "", number)
             if number % 2:
                 begins = session.find_start(named, files)
                 begun = Progress(files, begins).begin(self.world.limit(ALL))
                 batch = BatchId.numbered_by(Numbering.FOREACH, begun.source, begun.batch)
             session.write(batch, [[row]])
-        except (*FAILURES, SessionDied):
-            # It is not tried again: decided or not.
-            self.world.of_others[number] = FOREIGN
-            self.world.ignored.add(row)
+            self.world.ignored.remove(row)
+            self.world.of_others.append(row)
 
     def _meddle(self, fault: Fault) -> None:
         """What somebody does to the checkpoint or the group, at this moment."""
@@ -384,7 +385,7 @@ class SourceStory:
 
     def _repeat(self) -> bool:
         """What is visible may be written again."""
-        self.world.accepted.update(self.world.visible())
+        self.world.accepted.update(self.world.settled())
         Operator(self.world).chooses(Choice.FORGET)
         return True
 

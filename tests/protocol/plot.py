@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from eos_sink.ops.resolve import Choice
 from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol.model import Numbering
 from tests.protocol.scene import OF_SOURCE, OF_START, ZOMBIES, Fault, Scene, Strike
@@ -43,6 +44,7 @@ class Plot:
         writes: of each user; the batches of a query.
         rejects: whether the topic refuses a row of each write.
         result_bytes: `spark.driver.maxResultSize`, as far as it is about inlined rows.
+        choice: what an operator prefers, where an error offers it among other things.
     """
 
     strikes: tuple[Strike, ...] = ()
@@ -52,6 +54,7 @@ class Plot:
     writes: int = 2
     rejects: bool = False
     result_bytes: int | None = None
+    choice: Choice | None = None
 
     @staticmethod
     def of(seed: int) -> Plot:
@@ -71,6 +74,7 @@ class Plot:
             writes=4 if len(kinds) == 1 else 2,
             rejects=chance.random() < 0.3,
             result_bytes=chance.choice((*[None] * 6, 100)),
+            choice=chance.choice((None, Choice.ACCEPT, Choice.FORGET)),
         )
 
 

@@ -80,7 +80,7 @@ class Fault(Enum):
     SOURCE_AGAIN = "the query stops; its source is deleted and made again, with other rows"
     OTHER_TOPIC = "the query stops; it then has another option topic, or the first one again"
     TOPIC_AGAIN = "the topic is deleted and made again, also below a run, and has other records"
-    FOREIGN = "another program opens a transaction in each partition of the topic"
+    FOREIGN = "another program commits, and opens a transaction in each partition of the topic"
     WEEK = "when no write runs, coordinators forget the ids, and the topic its rows"
 
 
@@ -280,7 +280,9 @@ class Scene:
             partitions = cluster.topics[TOPIC].partitions
             partitions.append(PartitionLog(TOPIC, len(partitions)))
         elif fault is Fault.FOREIGN:
-            self.world.write_foreign(TOPIC)
+            for name in cluster.coordinator.list_open(PROGRAM):
+                cluster.coordinator.end(cluster.coordinator.describe(name).transaction, commit=True)
+            self.world.write_foreign(self.world.options.topic or TOPIC)
         elif fault is Fault.TOPIC_AGAIN:
             # A process that stands still there is a known limit.
             if not any(each.at.call in ENDS for each in self.zombies):

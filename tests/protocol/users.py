@@ -51,12 +51,14 @@ class Known:
     Attributes:
         written: the rows of every write and batch.
         pairs: the errors.
-        reads: how many more checkpoints than one have read a row.
+        reads: how many more checkpoints than one have read a row, or operators let it be repeated.
+        given_up: by an operator.
     """
 
     pairs: Counter[Pair]
     written: dict[tuple[str, int], Rows] = field(default_factory=dict)
     reads: Counter[bytes] = field(default_factory=Counter)
+    given_up: set[bytes] = field(default_factory=set)
 
 
 @dataclass
@@ -124,6 +126,8 @@ class User:
 
     def _fix(self, error: EosSinkError) -> None:
         """Change what the error names; the cluster is repaired by now."""
+        if self._prefers(error):
+            return
         if "decided_partitions" in error.data:
             self.scene.parts = error.data["decided_partitions"]
         elif error.data.get("kind") == "message rejected":
@@ -138,6 +142,8 @@ class User:
 
     def _resolve(self, error: EosSinkError) -> None:
         """Choose, or run the write again that the error names."""
+        if self._prefers(error):
+            return
         evidence = self._gather()
         decision = evidence.decision
         if decision is not None and evidence.in_doubt:
@@ -148,6 +154,21 @@ class User:
         elif not self._interrupted:
             # Otherwise whoever wrote within the call has done it.
             raise (Later if self.scene.running else Stuck)(f"nothing to choose: {error!r}")
+
+    def _prefers(self, error: EosSinkError) -> bool:
+        """Give up the lost rows of a batch, or let all of it be written again, if the error offers
+        that and the plot says so."""
+        choice, decision = self.scene.plot.choice, self._gather().decision
+        if choice is None or decision is None or f"--{choice.value}" not in error.remedy:
+            return False
+        rows = self.known.written[decision.batch.stream, decision.batch.batch]
+        if choice is Choice.ACCEPT:
+            self.known.given_up.update(rows)
+        else:
+            self.known.reads.update(rows)
+        with contextlib.suppress(RefusedChoice):
+            Operator(self.scene.world).chooses(choice)
+        return True
 
     def _end_doubts(self, decision: Decision, doubtful: set[int]) -> None:
         """Choose by what is visible."""
@@ -335,8 +356,11 @@ class JobStory:
         """Each row of each write is visible once; one that a new checkpoint has read again, at
         least once. No transaction was ended against the log. And as long as only partitions of
         rows are in trouble, the log keeps no other query waiting, and no batch is decided late."""
-        seen, reads = self.scene.visible(), self._known.reads
-        wrong = {row: seen[row] for row in expected if not 1 <= seen[row] <= 1 + reads[row]}
+        seen, reads, given_up = self.scene.visible(), self._known.reads, self._known.given_up
+        least = {row: 0 if row in given_up else 1 for row in expected}
+        wrong = {
+            row: seen[row] for row in expected if not least[row] <= seen[row] <= 1 + reads[row]
+        }
         if wrong:
             self.violations.append(f"rows and how often they are visible: {wrong}")
         if seen[FRAME]:
