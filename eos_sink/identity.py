@@ -190,7 +190,7 @@ def query_identity(
                 "eos.id. Nothing was written.",
             )
         path = normalised_location(checkpoint_location)
-        readable = _without_secrets(path).rstrip("/").rsplit("/", 1)[-1]
+        readable = shown_location(path).rstrip("/").rsplit("/", 1)[-1]
         return _identity("checkpoint", path, readable)
     if query_name:
         return _identity("name", query_name, query_name)

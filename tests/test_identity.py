@@ -209,6 +209,10 @@ def test_no_identity_is_an_error_that_says_what_to_set() -> None:
     assert "Nothing was written" in str(error.value)
 
 
+def test_a_secret_with_a_slash_is_no_part_of_a_name() -> None:
+    assert query_identity(None, "s3a://KEY:SEC/RET@bucket", None).startswith("bucket-")
+
+
 @pytest.mark.parametrize("location", ["checkpoints/q", "./q", "../q", "q"])
 def test_a_relative_checkpoint_is_an_error(location: str) -> None:
     with pytest.raises(ConfigurationError, match="relative"):

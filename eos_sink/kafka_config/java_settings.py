@@ -177,8 +177,9 @@ send.buffer.bytes | translated librdkafka=socket.send.buffer.bytes instead=-1:0 
 socket.connection.setup.timeout.max.ms | ignored | librdkafka does not raise
     socket.connection.setup.timeout.ms.
 socket.connection.setup.timeout.ms | same clamped | 1000 at least; librdkafka's default is 30000.
-ssl.cipher.suites | same takes=[^_]* | By OpenSSL's names for TLS 1.2, not Java's (openssl ciphers
-    -stdname lists both).
+ssl.cipher.suites | same takes=[^_@]* | By OpenSSL's names for TLS 1.2, not Java's (openssl ciphers
+    -stdname lists both), and without @SECLEVEL, which the two clients' OpenSSL may take
+    differently.
 ssl.enabled.protocols | refused accepts=|(.*,)?\s*tlsv1\.2\s*(,.*)? | TLS 1.2 and 1.3 are used,
     the newest that the broker offers. Set ssl.enabled.protocols there and remove the option here.
     Lists with TLSv1.2, such as Java's default, are accepted.
@@ -215,6 +216,8 @@ queue.buffering.backpressure.threshold | owned accepts=1 | The sink rests on its
 queuing.strategy | owned accepts=fifo | The sink rests on its value. Remove the option.
 sasl.oauthbearer.assertion.jwt.template.file sasl.oauthbearer.assertion.private.key.pem | refused
     | Both Kafka clients know client credentials only. Remove the option.
+ssl.ca.certificate.stores ssl.curves.list ssl.engine.id ssl.engine.location ssl.providers
+    ssl.sigalgs.list | refused | Only one of the two Kafka clients knows it. Remove the option.
 sasl.oauthbearer.grant.type | refused accepts=client_credentials | Both Kafka clients know client
     credentials only. Remove the option.
 sasl.oauthbearer.metadata.authentication.type | refused accepts=none | Both Kafka clients know

@@ -12,6 +12,20 @@ from eos_sink.kafka_config.token_source import HANDLERS, PROVIDER
 
 _LEVEL = "compression.level"
 _LEAST_DELIVERY_MS = 1_000
+# librdkafka trusts all authorities that are given, and Python one; of two keys each client may take
+# another one.
+_AUTHORITIES = ("ssl.ca.location", "ssl.ca.pem", "ssl.truststore.certificates")
+_KEYS = ("ssl.key.location", "ssl.key.pem", "ssl.keystore.key")
+_CERTIFICATES = (
+    "ssl.certificate.location",
+    "ssl.certificate.pem",
+    "ssl.keystore.certificate.chain",
+)
+_ONE_OF = (
+    ("ssl.truststore.location", *_AUTHORITIES),
+    ("ssl.keystore.location", *_KEYS),
+    ("ssl.keystore.location", *_CERTIFICATES),
+)
 _BACKOFF, _MAX_BACKOFF = "reconnect.backoff.ms", "reconnect.backoff.max.ms"
 
 
@@ -53,6 +67,7 @@ def translate(kafka: Mapping[str, str], transaction_timeout_ms: int | None = Non
             for name, capped in cap_timeouts(settings, transaction_timeout_ms).items()
         ]
     _check_times(settings, given_as)
+    _check_tls(kafka)
     about_login, tokens = log_in(settings, kafka)
     stores = tuple(_stores(kafka)) if settings.get("security.protocol", "").endswith("ssl") else ()
     return Translation(settings, stores, (*warnings, *about_login), tokens)
@@ -78,6 +93,17 @@ def _check_times(settings: dict[str, str], given_as: Mapping[str, str]) -> None:
             "than a second.",
             f"Raise it to {_LEAST_DELIVERY_MS} or more, or remove it.",
         )
+
+
+def _check_tls(kafka: Mapping[str, str]) -> None:
+    for names in _ONE_OF:
+        given = [name for name in names if kafka.get(name, "").strip()]
+        if len(given) > 1:
+            raise make_error(
+                f"Options kafka.{given[0]} and kafka.{given[1]} are both set, and the two Kafka "
+                "clients would not use the same one.",
+                "Remove one of them.",
+            )
 
 
 def _stores(kafka: Mapping[str, str]) -> Iterator[Store]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import pytest
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka_config.check_setting import is_secret
 from eos_sink.kafka_config.cluster_config import Store
-from eos_sink.kafka_config.translate import translate
+from eos_sink.kafka_config.translate import _ONE_OF, translate
 
 JAAS = (
     "org.apache.kafka.common.security.scram.ScramLoginModule required "
@@ -56,6 +58,19 @@ def test_two_names_for_one_thing_may_agree_and_must_not_differ() -> None:
     message = refused({**both, "message.max.bytes": "1000"})
     assert "kafka.max.request.size" in message
     assert "kafka.message.max.bytes" in message
+
+
+@pytest.mark.parametrize("pair", sorted({p for g in _ONE_OF for p in combinations(g, 2)}))
+def test_tls_means_the_same_to_both_clients_or_is_refused(pair: tuple[str, str]) -> None:
+    """Also if both are one setting of librdkafka."""
+    with pytest.raises(ConfigurationError, match=f"kafka.{pair[0]} and kafka.{pair[1]} are both"):
+        translate({"bootstrap.servers": "h:1", **dict.fromkeys(pair, "same")})
+
+
+@pytest.mark.parametrize("name", ["ssl.sigalgs.list", "ssl.curves.list", "ssl.cipher.suites"])
+def test_tls_that_only_one_client_can_be_told_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"kafka.{name}"):
+        translate({"bootstrap.servers": "h:1", name: "DEFAULT@SECLEVEL=0"})
 
 
 def test_waits_that_outlast_the_transaction_are_reported() -> None:
