@@ -15,8 +15,9 @@ def test_brokers_that_refuse_the_drivers_transactions_are_named_before_it_joins(
     run: MakeRun,
 ) -> None:
     with start_own_kafka(properties={"transaction.max.timeout.ms": 20_000}) as cluster:
-        topic = new_topic(cluster, "readings")
-        query = run(cluster, topic=topic, eos_transaction_timeout_ms="10000")
+        query = run(
+            cluster, topic=new_topic(cluster, "readings"), eos_transaction_timeout_ms="10000"
+        )
         with pytest.raises(ConfigurationError, match=r"30001 ms.*transaction\.max\.timeout\.ms"):
             query.plan()
         group = query.options.names.group
