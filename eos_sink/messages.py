@@ -99,8 +99,9 @@ _PLAN_SOONER = (
 )
 _NOT_TAKEN = "Kafka did not take all records of {transactional_id} ({failed.kind.value}): {failed}"
 _FIX_ROW = (
-    "Fix what is named, or name a topic for such rows with option eos.dead.letter.topic, and start "
-    "the query again: Spark replays the batch."
+    "Fix what is named (for a record that is too large: max.message.bytes of the topic and "
+    "kafka.max.request.size), or name a topic for such rows with option eos.dead.letter.topic, and "
+    "start the query again: Spark replays the batch."
 )
 _OF_RETIRED = "batch=batch.batch stream=batch.stream follower=now.stream"
 _OF_UNFINISHED = "batch=decision.batch.batch stream=decision.batch.stream transactions"
