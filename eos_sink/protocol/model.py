@@ -488,8 +488,9 @@ class LogRecord:
     def is_new_stream(self, batch: BatchId) -> bool:
         """True if a query writes with another checkpoint than before."""
         latest = self.latest
-        by_spark = batch.numbering.is_by_spark and latest and latest.numbering.is_by_spark
-        return bool(by_spark) and latest is not None and latest.stream != batch.stream
+        if latest is None or latest.stream == batch.stream:
+            return False
+        return batch.numbering.is_by_spark and latest.numbering.is_by_spark
 
     def written_before(self, decision: Decision | None) -> WrittenNumbers:
         """`written` before this decision. None: an operator drops the latest one, whose write may

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from eos_sink.decision_log.claims import read_claims
+from eos_sink.decision_log.claims import check_claims, read_claims
 from eos_sink.decision_log.codec import encode, is_claim
-from eos_sink.errors import OperatorNeededError
+from eos_sink.errors import CommitFailedError, OperatorNeededError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import (
@@ -134,3 +136,34 @@ def test_a_claim_is_no_record_and_its_key_no_query_s_name() -> None:
     assert is_claim(encode(claim))
     assert not any(map(is_claim, (b"", b"junk", b"[]", encode(replace(NONE, seq=1)))))
     assert QueryNames.of_shown(claim.key) is None
+
+
+ROWS, FRAME = Numbering.STREAM, Numbering.FOREACH
+
+
+@pytest.mark.parametrize(
+    ("names", "theirs", "mine", "known", "passes"),
+    [
+        (NAMES, ROWS, ROWS, (), True),
+        (OTHER, ROWS, ROWS, (), False),
+        (OTHER, ROWS, ROWS, (OTHER,), True),
+        (OTHER, FRAME, FRAME, (), True),
+        (OTHER, FRAME, ROWS, (), False),
+        (OTHER, ROWS, FRAME, (), False),
+    ],
+)
+def test_another_identity_that_has_claimed_the_stream_since_stops(
+    names: QueryNames,
+    theirs: Numbering,
+    mine: Numbering,
+    known: Collection[QueryNames],
+    passes: bool,
+) -> None:
+    claim = Claim(names, "stream s", theirs)
+    kafka: Any = SimpleNamespace(claim_records=lambda *_: {claim.key: encode(claim)})
+    wanted = Claim(NAMES, "stream s", mine)
+    if passes:
+        check_claims(kafka, wanted, known, None, Deadline(1))
+        return
+    with pytest.raises(CommitFailedError):
+        check_claims(kafka, wanted, known, None, Deadline(1))

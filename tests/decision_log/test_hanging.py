@@ -84,6 +84,18 @@ def records(*decisions: Decision | None, settled: bool = False) -> list[LogRecor
         (COMMIT, 2, records(ONCE, ANOTHER), None),
         (COMMIT, 2, [*records(ONCE, settled=True), *records(ANOTHER)], True),
         (COMMIT, 2, records(DECIDED, replace(DECIDED, prepared=()), NEXT), False),
+        (ABORT, 2, records(DECIDED), None),
+        (EMPTY, 0, records(DECIDED), None),
+        (EMPTY, 2, records(None, DECIDED, DECIDED, settled=True), True),
+        (EMPTY, 2, records(ONCE, ANOTHER, settled=True), None),
+        (COMMIT, 2, records(None, DECIDED, NEXT), True),
+        (COMMIT, 2, records(DECIDED, replace(NEXT, batch=BatchId("z", 1))), None),
+        (
+            COMMIT,
+            2,
+            records(DECIDED, replace(DECIDED, override=Override(accepted=True)), NEXT),
+            None,
+        ),
     ],
 )
 def test_the_coordinator_and_the_log_tell_how_a_tasks_transaction_has_ended(
@@ -116,6 +128,7 @@ def written(*producers: tuple[int, int, int]) -> list[LogRecord]:
         (written((3, 7, 30_000), (4, 8, 6)), False),
         (written((3, 7, 30_000), (5, 8, 6)), None),
         (written((3, 7, 30_000)), False),
+        ([LogRecord(1, DECIDED, "w"), *written((2, 8, 6))], False),
     ],
 )
 def test_the_records_name_the_transactions_that_the_driver_has_committed(

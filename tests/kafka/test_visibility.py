@@ -65,7 +65,9 @@ def test_a_later_transaction_of_the_same_producer_says_nothing_of_it() -> None:
 
 
 def test_a_record_that_is_gone_proves_nothing() -> None:
-    assert look(answer(batch_bytes(7, b"later"))) is Visibility.UNREADABLE
+    for producer in (-1, 7):
+        later = batch_bytes(7, b"later", producer=producer)
+        assert look(answer(later)) is Visibility.UNREADABLE
     assert look(answer(marker(5, 7, ABORT), aborted=[(7, 3)])) is Visibility.UNREADABLE
     assert look(KafkaError(KafkaError.OFFSET_OUT_OF_RANGE)) is Visibility.UNREADABLE
 
@@ -159,3 +161,16 @@ def test_a_missing_permission_is_named() -> None:
     with pytest.raises(ClusterError) as caught:
         look(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
     assert caught.value.data["missing"]
+
+
+def test_a_login_that_is_refused_is_not_asked_again() -> None:
+    with pytest.raises(ClusterError):
+        look(KafkaError(KafkaError.SASL_AUTHENTICATION_FAILED))
+
+
+@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize("stable", [4, 5])
+def test_nothing_is_said_before_the_transactions_there_have_ended(
+    stable: int, learned: bool
+) -> None:
+    assert module._judge(None, AT, OWN, answer(stable=stable), learned=learned) is None  # type: ignore[arg-type]

@@ -32,7 +32,15 @@ from eos_sink.protocol.model import (
     Prepared,
     RowDigest,
 )
-from eos_sink.protocol.outcome import Evidence, Outcome, Source, batch_outcome, missing, outcome
+from eos_sink.protocol.outcome import (
+    Evidence,
+    Outcome,
+    Source,
+    batch_outcome,
+    is_in_vain,
+    missing,
+    outcome,
+)
 from eos_sink.protocol.reconcile import View
 from eos_sink.protocol.values import (
     EndOutcome,
@@ -282,6 +290,54 @@ def test_what_is_missing_is_asked_for_in_the_order_of_its_weight() -> None:
             assert known.marker is None
         if known.settled or known.end is EndOutcome.DONE:
             assert needs is None
+
+
+def evidence_of(
+    status: TransactionStatus | None = None, of: Transaction = T, **what: Any
+) -> Evidence:
+    state = status and TransactionState(of, status, 0, 60_000)
+    return Evidence(T, ENTRY, state=state, **what)
+
+
+COMMITTED, ABORTED = TransactionStatus.COMPLETE_COMMIT, TransactionStatus.COMPLETE_ABORT
+ONGOING = TransactionStatus.ONGOING
+
+
+@pytest.mark.parametrize(
+    ("evidence", "source"),
+    [
+        (evidence_of(), Source.COORDINATOR),
+        (evidence_of(witness=Visibility.COMMITTED), Source.COORDINATOR),
+        (evidence_of(end=EndOutcome.REFUSED), Source.WITNESS),
+        (evidence_of(ABORTED), Source.WITNESS),
+        (evidence_of(ABORTED, witness=Visibility.UNREADABLE), Source.MARKER),
+        (evidence_of(ABORTED, witness=Visibility.UNREADABLE, marker=False), None),
+        (evidence_of(ABORTED, witness=Visibility.ABORTED), None),
+        (evidence_of(COMMITTED), None),
+        (evidence_of(ONGOING), None),
+        (evidence_of(settled=True), None),
+    ],
+)
+def test_a_source_is_asked_after_those_before_it(evidence: Evidence, source: Source | None) -> None:
+    assert missing(evidence) is source
+
+
+@pytest.mark.parametrize(
+    ("evidence", "in_vain"),
+    [
+        (evidence_of(ONGOING, made_again=True), True),
+        (evidence_of(ABORTED, made_again=True), True),
+        (evidence_of(COMMITTED, made_again=True), False),
+        (evidence_of(ONGOING), False),
+        (evidence_of(ONGOING, made_again=True, accepted=True), False),
+        (evidence_of(ONGOING, LATER, made_again=True), False),
+        (evidence_of(made_again=True), False),
+    ],
+)
+def test_a_commit_is_in_vain_in_a_topic_that_was_made_again(
+    evidence: Evidence, in_vain: bool
+) -> None:
+    assert is_in_vain(evidence) is in_vain
 
 
 def test_a_batch_is_as_its_worst_transaction() -> None:

@@ -10,13 +10,16 @@ from kafka import errors as kafka_errors
 from eos_sink.errors import (
     CommitFailedError,
     ConfigurationError,
+    EosSinkError,
     OperatorNeededError,
 )
 from eos_sink.identity import QueryNames
 from eos_sink.kafka import error_codes
 from eos_sink.kafka.error_codes import Answer, classify_control_answer
+from eos_sink.messages import Reason
 from eos_sink.protocol.model import (
     BatchId,
+    DeadLetters,
     Decision,
     Inlined,
     LogRecord,
@@ -25,6 +28,7 @@ from eos_sink.protocol.model import (
     Plan,
     PlanToken,
     Prepared,
+    Route,
     RowDigest,
     TaskReport,
 )
@@ -34,14 +38,18 @@ from eos_sink.protocol.rules import (
     Replay,
     Role,
     assign,
+    check_same_topics,
     check_streams,
     check_unrecorded,
     check_vote,
     compare,
+    in_doubt,
     longest_session_ms,
     undecided,
+    vote_margin_ms,
 )
 from eos_sink.protocol.values import Position, Transaction, TransactionState, TransactionStatus
+from eos_sink.protocol.written import WrittenNumbers
 
 NAMES = QueryNames("p-", "q-0123456789")
 BATCH = BatchId("stream", 5)
@@ -231,6 +239,101 @@ def test_a_doubt_beside_a_loss_does_not_let_the_loss_pass() -> None:
     assert error.value.data["partitions"] == [0]
 
 
+# --- which rule comes first
+
+
+def written(decision: Decision | None, *numbers: int) -> Plan:
+    ranges = tuple((number, number) for number in numbers)
+    return replace(plan(decision), written=WrittenNumbers(ranges, forgotten_below=4))
+
+
+BY_ONE_RUN = replace(DECISION, spark_run="run")
+WRITE = BatchId.numbered_by(Numbering.VERSION, "app", 5)
+OF_WRITE = replace(DECISION, batch=WRITE)
+OF_COLUMN = replace(DECISION, route=Route(None))
+HIDDEN = replace(plan(DECISION, 0), visible=b"")
+
+
+@pytest.mark.parametrize(
+    ("known", "batch", "expected"),
+    [
+        (DOUBTFUL, BatchId("stream", 4), Reason.OLD_CHECKPOINT),
+        (replace(DOUBTFUL, lost=frozenset({0})), BatchId("new", 0), Reason.IN_DOUBT),
+        (replace(DOUBTFUL, lost=frozenset({0})), BATCH, Reason.IN_DOUBT),
+        (replace(DOUBTFUL, route=Route(None)), BATCH, Reason.IN_DOUBT),
+        (replace(DOUBTFUL, decision=BY_ONE_RUN), BATCH, Role.REFUSE),
+        (plan(BY_ONE_RUN), BATCH, Role.COUNT),
+        (HIDDEN, BATCH, Role.COMPLETE),
+        (replace(plan(OF_WRITE), retired=(BATCH,)), BATCH, Reason.FOLLOWED),
+        (written(None, 5), BATCH, Role.WRITE),
+        (written(None, 5), WRITE, Role.SKIP),
+        (written(None, 3), replace(WRITE, batch=3), Role.SKIP),
+        (written(None, 5), replace(WRITE, batch=3), Reason.FORGOTTEN_NUMBER),
+        (written(OF_WRITE), replace(WRITE, batch=4), Role.WRITE),
+        # What is visible goes with what is lost.
+        (replace(plan(DECISION, 0), route=Route("t")), BATCH, Reason.OTHER_ROUTE),
+        (replace(plan(OF_COLUMN, 0), route=Route(None, "letters")), BATCH, Reason.OTHER_ROUTE),
+        (replace(plan(OF_COLUMN, 0), route=Route(None)), BATCH, Role.WRITE),
+        (replace(plan(OF_COLUMN, 0, 2), route=Route(None, "letters")), BATCH, Role.WRITE),
+        (replace(plan(OF_COLUMN, 0, 2), route=Route("t")), BATCH, Reason.OTHER_ROUTE),
+        (replace(plan(OF_COLUMN), route=Route(None, "letters")), BATCH, Role.COUNT),
+        (replace(plan(OF_COLUMN), route=Route("t")), BATCH, Reason.OTHER_ROUTE),
+    ],
+)
+def test_the_first_rule_that_holds_tells(known: Plan, batch: BatchId, expected: object) -> None:
+    run = "run" if known.decision is not BY_ONE_RUN or known.doubtful else "another"
+    if isinstance(expected, Role):
+        assert assign(known, batch, 0, run).role is expected
+        return
+    with pytest.raises(EosSinkError) as raised:
+        assign(known, batch, 0, run)
+    assert raised.value.stop
+    assert raised.value.stop[0] is expected
+
+
+def test_a_frame_that_is_not_of_a_query_is_no_second_one() -> None:
+    assert assign(plan(), BATCH, 0, "").role is Role.COUNT
+
+
+@pytest.mark.parametrize(
+    ("again", "topic", "letters", "expected"),
+    [
+        ({"t"}, "t", (), Reason.TOPIC_MADE_AGAIN),
+        ({"t"}, None, (), Reason.IN_DOUBT),
+        ({"t"}, "t", (DeadLetters(2, 1),), Reason.IN_DOUBT),
+        ({"t"}, "t", (DeadLetters(0, 1),), Reason.TOPIC_MADE_AGAIN),
+        ({"u"}, "t", (), Reason.IN_DOUBT),
+        (set(), "t", (), Reason.IN_DOUBT),
+    ],
+)
+def test_a_doubt_about_a_topic_that_was_made_again_says_so(
+    again: set[str], topic: str | None, letters: tuple[DeadLetters, ...], expected: object
+) -> None:
+    elsewhere = replace(PREPARED[0], witness=Position("other", 0, 9))
+    decision = replace(
+        DECISION,
+        prepared=(elsewhere, PREPARED[2]),
+        route=Route(topic),
+        dead_letters=letters,
+    )
+    error = in_doubt(decision, frozenset({2}), frozenset(again))
+    assert error.stop
+    assert error.stop[0] is expected
+    assert ("created again" in str(error)) == bool(again)
+    assert "other" not in str(error)
+
+
+# --- the topics of a batch
+
+
+def test_rows_are_in_the_topics_that_have_their_names_now() -> None:
+    check_same_topics([("t", "1"), ("new", "")], {"t": "1", "u": "2", "new": ""})
+    check_same_topics([("gone", "")], {})
+    for now in ({"t": "2"}, {}):
+        with pytest.raises(CommitFailedError, match="t"):
+            check_same_topics([("u", "2"), ("t", "1")], {"u": "2", **now})
+
+
 # --- the vote
 
 
@@ -269,6 +372,13 @@ def test_one_near_its_time_out_fails_the_vote(now_ms: int, passes: bool) -> None
         with pytest.raises(CommitFailedError) as failed:
             vote(state(T0), state(T2), now_ms=now_ms)
         assert failed.value.data["left_ms"] < 6_000
+
+
+@pytest.mark.parametrize(("timeout_ms", "margin_ms"), [(60_000, 6_000), (900_000, 10_000)])
+def test_the_margin_is_a_tenth_of_the_time_out_up_to_ten_seconds(
+    timeout_ms: int, margin_ms: int
+) -> None:
+    assert vote_margin_ms(timeout_ms) == margin_ms
 
 
 # --- replays
@@ -373,6 +483,17 @@ def test_a_rewrite_with_other_totals_stops() -> None:
     with pytest.raises(OperatorNeededError) as stop:
         compare(DECISION, frozenset({2}), [*reports(2)[:2], other])
     assert stop.value.data == {"batch": 5, "partitions": [2], "rows": 5}
+
+
+def test_a_completion_has_written_exactly_the_lost_rows() -> None:
+    by_row, lost = replace(DECISION, by_row=True), frozenset({2})
+    new = [report(3, RowDigest(1, 5, 11), rewritten=True), report(4, TALLIES[0])]
+    rest = report(5, RowDigest(2, 25, 211), rewritten=True)
+    assert compare(by_row, lost, [*new, rest]) is Replay.REPAIRS
+    assert compare(DECISION, lost, [*new, rest]) is Replay.MOVED
+    twin = [report(3, TALLIES[0], rewritten=True), report(4, TALLIES[2])]
+    assert compare(by_row, lost, twin) is Replay.TWINS
+    assert compare(by_row, frozenset(), twin) is Replay.SAME
 
 
 def test_an_accepted_decision_takes_any_replay() -> None:
