@@ -98,7 +98,7 @@ spec-short: ## Check fewer rows of the model, in under a minute
 	@proof/spec/run.sh short
 
 .PHONY: guards
-guards: $(VENV)/.setup-dev kafka ## Remove each guard of the protocol; a test must fail
+guards: $(VENV)/.setup-dev kafka ## Mutate the rules of the protocol; a test must fail
 	@nice $(BIN)/python -m proof.guards
 
 # ROUNDS=3 for fewer rounds; `python -m bench.sinks --help` lists shapes and peers.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from proof.guards.source import Address, Edit, Source
+from proof.guards.code import Place, Source
 
 
 @dataclass(frozen=True)
@@ -16,35 +17,15 @@ class Removal:
 
     Attributes:
         file: of the tree.
-        edits: what changes in it.
+        find: finds the code, and returns what changes it. All that is removed together is found
+            before any of it is changed.
     """
 
     file: str
-    edits: Callable[[Source], list[Edit]]
+    find: Callable[[Source], Callable[[], None]]
 
 
 Removals: TypeAlias = tuple[Removal, ...]
-
-
-@dataclass(frozen=True)
-class Proof:
-    """A test that fails without the guard.
-
-    Attributes:
-        test: pytest's id of it.
-        without: the name of another guard that covers this one: the test fails when both are taken
-            away, and passes when only one of the two is.
-    """
-
-    test: str
-    without: str = ""
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """Class name and name of the test in pytest's XML report."""
-        file, *inside = self.test.split("[", 1)[0].split("::")
-        name = self.test.removeprefix("::".join([file, *inside[:-1]]) + "::")
-        return ".".join([file.removesuffix(".py").replace("/", "."), *inside[:-1]]), name
 
 
 @dataclass(frozen=True)
@@ -55,7 +36,7 @@ class Guard:
         name: in a few words.
         rule: what it says, as a sentence.
         removals: what takes it out of the code.
-        proofs: the tests that fail then.
+        tests: pytest's ids of those that fail then.
         rows: of `proof/spec/run.sh`, which take the same rule out of the model.
         outside: what the model does not have, where no row takes the rule back.
     """
@@ -63,7 +44,7 @@ class Guard:
     name: str
     rule: str
     removals: Removals
-    proofs: tuple[Proof, ...]
+    tests: tuple[str, ...]
     rows: tuple[str, ...] = ()
     outside: str = ""
 
@@ -72,28 +53,70 @@ def guard(
     name: str,
     rule: str,
     removals: Removals,
-    *tests: str | Proof,
+    *tests: str,
     rows: tuple[str, ...] = (),
     outside: str = "",
 ) -> Guard:
-    """A guard with tests as its proofs: those that need no `Proof` as they are."""
-    proofs = tuple(Proof(each) if isinstance(each, str) else each for each in tests)
-    return Guard(name, rule, removals, proofs, rows, outside)
+    return Guard(name, rule, removals, tests, rows, outside)
 
 
 # The kinds of removals: of code in a function of a file that a pattern describes. For patterns see
-# `proof.guards.source`.
+# `proof.guards.code`.
 
 
-def drop(file: str, function: str, *patterns: str, nth: int = 1, of: int = 1) -> Removals:
-    """Take out statements or arguments. Of those that are there `of` times, the `nth`."""
-    dropped = [Address(function, pattern, nth, of) for pattern in patterns]
-    return (Removal(file, lambda source: [source.drop(each) for each in dropped]),)
+def drop(file: str, function: str, pattern: str, nth: int = 1, of: int = 1) -> Removals:
+    """Take out a statement or an argument. Of those that are there `of` times, the `nth`."""
+    return (Removal(file, lambda source: source.find(function, pattern, nth, of).put),)
 
 
 def swap(file: str, function: str, pattern: str, new: str) -> Removals:
-    """Put other code in place of an expression, a statement or an argument."""
-    return (Removal(file, lambda source: [source.swap(Address(function, pattern), new)]),)
+    """Put other code in place of an expression, a statement, the condition of an `if`, or the value
+    of an argument."""
+
+    def find(source: Source) -> Callable[[], None]:
+        place = source.find(function, pattern)
+        if isinstance(place.node, ast.If):
+            place = Place(place.node.test, place.node, "test")
+        if isinstance(place.node, ast.keyword):
+            place = Place(place.node.value, place.node, "value")
+        is_statement = isinstance(place.node, ast.stmt)
+        nodes = _parse(new)
+        return lambda: place.put(*(nodes if is_statement else [nodes[0].value]))  # type: ignore[attr-defined]
+
+    return (Removal(file, find),)
+
+
+def insert(file: str, function: str, new: str, *, before: str = "", after: str = "") -> Removals:
+    """Add statements before or after one."""
+
+    def find(source: Source) -> Callable[[], None]:
+        place = source.find(function, before or after)
+        nodes = [*_parse(new), place.node] if before else [place.node, *_parse(new)]
+        return lambda: place.put(*nodes)
+
+    return (Removal(file, find),)
+
+
+def move(file: str, function: str, *patterns: str, before: str = "", after: str = "") -> Removals:
+    """Move statements to before or after another one."""
+
+    def find(source: Source) -> Callable[[], None]:
+        moved = [source.find(function, each) for each in patterns]
+        place = source.find(function, before or after)
+        nodes = [each.node for each in moved]
+
+        def change() -> None:
+            for each in moved:
+                each.put()
+            place.put(*([*nodes, place.node] if before else [place.node, *nodes]))
+
+        return change
+
+    return (Removal(file, find),)
+
+
+def _parse(code: str) -> list[ast.stmt]:
+    return ast.parse(code).body
 
 
 def never(file: str, function: str, condition: str) -> Removals:
@@ -106,19 +129,6 @@ def always(file: str, function: str, condition: str) -> Removals:
     return swap(file, function, condition, "True")
 
 
-def insert(file: str, function: str, new: str, *, before: str = "", after: str = "") -> Removals:
-    """Add statements before or after one."""
-    place = Address(function, before or after)
-    return (Removal(file, lambda source: [source.insert(new, place, after=bool(after))]),)
-
-
-def move(file: str, function: str, *patterns: str, before: str = "", after: str = "") -> Removals:
-    """Move statements to before or after another one."""
-    moved = [Address(function, each) for each in patterns]
-    place = Address(function, before or after)
-    return (Removal(file, lambda source: source.move(moved, place, after=bool(after))),)
-
-
 def take_away(guards: Iterable[Guard], root: Path) -> None:
     """Take all of these out of the tree at `root`.
 
@@ -127,6 +137,7 @@ def take_away(guards: Iterable[Guard], root: Path) -> None:
     """
     removals = [removal for guard in guards for removal in guard.removals]
     for file in {removal.file for removal in removals}:
-        source = Source(file, (root / file).read_bytes())
-        edits = [edit for each in removals if each.file == file for edit in each.edits(source)]
-        (root / file).write_bytes(source.change(edits))
+        source = Source(file, ast.parse((root / file).read_text()))
+        for change in [each.find(source) for each in removals if each.file == file]:
+            change()
+        (root / file).write_text(ast.unparse(source.tree))

@@ -1,18 +1,15 @@
-"""The rows of `proof/spec/run.sh` that remove a rule, and what Spin found in them."""
+"""The rows of `proof/spec/run.sh` that remove a rule."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from dataclasses import dataclass
-from pathlib import Path
 
-from proof.guards.trial import ROOT
+from proof.guards.code import ROOT
 
 _RUN = ROOT / "proof" / "spec" / "run.sh"
-_RESULTS = ROOT / "proof" / "spec" / "build"
 _FLAG = re.compile(r"-D(\w+)")
-_FOUND = re.compile(r"states\s+[\d.]*s\s*(.*)$")
 
 
 @dataclass(frozen=True)
@@ -33,17 +30,12 @@ def rows() -> list[Row]:
     return found
 
 
-def rows_of(switch: str) -> list[Row]:
-    """The rows with this switch that make the model fail, the one with the fewest others first."""
+def row_of(switch: str) -> str:
+    """The row with this switch that makes the model fail, with the fewest others.
+
+    Raises:
+        StopIteration: there is none.
+    """
     those = [row for row in rows() if row.violated and switch in row.switches]
-    return sorted(those, key=lambda row: (row.name != switch, len(row.switches)))
-
-
-def found(row: Row, results: Path = _RESULTS) -> str:
-    """What the last `make spec` found in the row; empty if it was not run."""
-    for path in sorted(results.glob("*/*.line")):
-        line = path.read_text()
-        named = re.match(re.escape(row.name) + r"\s+(?:ok\s+)?violation\b", line)
-        if named and (match := _FOUND.search(line.strip())):
-            return match[1]
-    return ""
+    those.sort(key=lambda row: (row.name != switch, len(row.switches)))
+    return next(row.name for row in those)

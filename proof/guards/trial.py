@@ -1,4 +1,4 @@
-"""Running tests in a copy of the tree without some guards."""
+"""Running tests in a copy of the tree without a guard."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from proof.guards.guard import Guard, Proof, take_away
+from proof.guards.code import ROOT
+from proof.guards.guard import Guard, take_away
 
-ROOT = Path(__file__).resolve().parents[2]
 _LEFT_OUT = shutil.ignore_patterns(
     ".venv", ".git", ".*_cache", ".hypothesis", "__pycache__", "build", "*.egg-info", "htmlcov"
 )
@@ -41,61 +41,37 @@ class Verdict:
     """How one test ended."""
 
     outcome: Outcome
-    text: str
-    seconds: float
+    text: str = ""
 
 
-class Trial:
-    """A copy of the tree without some guards, in a temporary directory; use it in a `with`."""
-
-    def __init__(self, guards: Sequence[Guard] = (), bootstrap: str = "") -> None:
-        self._guards = guards
-        self._bootstrap = bootstrap
-
-    def __enter__(self) -> Trial:
-        self._home = Path(tempfile.mkdtemp(prefix="guards-"))
-        self.tree = self._home / "tree"
-        shutil.copytree(ROOT, self.tree, ignore=_LEFT_OUT)
-        take_away(self._guards, self.tree)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self._home, ignore_errors=True)
-
-    def run(self, proofs: Iterable[Proof]) -> dict[Proof, Verdict]:
-        """Run the tests of these proofs."""
-        wanted = list(proofs)
-        report = self._home / "report.xml"
-        options = ["-q", "-m", "", "-p", "no:cacheprovider", f"--basetemp={self._home / 'tmp'}"]
-        tests = list(dict.fromkeys(proof.test for proof in wanted))
-        said = self._python("pytest", *options, f"--junitxml={report}", *tests)
+def run(tests: Sequence[str], without: Sequence[Guard], bootstrap: str) -> dict[str, Verdict]:
+    """Run tests in a temporary copy of the tree, without some guards."""
+    with tempfile.TemporaryDirectory(prefix="guards-") as home:
+        tree, report = Path(home) / "tree", Path(home) / "report.xml"
+        shutil.copytree(ROOT, tree, ignore=_LEFT_OUT)
+        take_away(without, tree)
+        options = ["-q", "-m", "", "-p", "no:cacheprovider", f"--basetemp={tree.parent / 'tests'}"]
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *options, f"--junitxml={report}", *tests],
+            cwd=tree,
+            env={**os.environ, "PYTHONPATH": str(tree), "EOS_BOOTSTRAP": bootstrap},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_LONGEST_S,
+            check=False,
+        )
         found = _read(report) if report.exists() else {}
-        missing = Verdict(Outcome.BROKEN, f"did not run: {said[-2000:]}", 0.0)
-        return {proof: found.get(proof.names, missing) for proof in wanted}
+    missing = Verdict(Outcome.BROKEN, f"did not run: {done.stdout[-2000:]}")
+    return {test: found.get(_in_report(test), missing) for test in tests}
 
-    def imports(self) -> set[Path]:
-        """The path from which a test's processes would import `eos_sink`."""
-        return {Path(line) for line in self._python("proof.guards.probe").split()}
 
-    def _python(self, module: str, *arguments: str) -> str:
-        environment = {**os.environ, "PYTHONPATH": str(self.tree)}
-        if self._bootstrap:
-            environment["EOS_BOOTSTRAP"] = self._bootstrap
-        try:
-            done = subprocess.run(
-                [sys.executable, "-m", module, *arguments],
-                cwd=self.tree,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=_LONGEST_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return f"no end within {_LONGEST_S} s"
-        return done.stdout
+def _in_report(test: str) -> tuple[str, str]:
+    """Class name and name of a test in pytest's XML report."""
+    file, *inside = test.split("[", 1)[0].split("::")
+    name = test.removeprefix("::".join([file, *inside[:-1]]) + "::")
+    return ".".join([file.removesuffix(".py").replace("/", "."), *inside[:-1]]), name
 
 
 def _read(report: Path) -> dict[tuple[str, str], Verdict]:
@@ -108,19 +84,18 @@ def _read(report: Path) -> dict[tuple[str, str], Verdict]:
 
 
 def _judge(case: ET.Element) -> Verdict:
-    seconds = float(case.get("time", "0"))
     failure, error = case.find("failure"), case.find("error")
     if error is not None or case.find("skipped") is not None:
         found = error if error is not None else case.find("skipped")
         assert found is not None
-        return Verdict(Outcome.BROKEN, found.get("message", ""), seconds)
+        return Verdict(Outcome.BROKEN, found.get("message", ""))
     if failure is None:
-        return Verdict(Outcome.PASSED, "", seconds)
+        return Verdict(Outcome.PASSED)
     told, whole = failure.get("message", ""), failure.text or ""
     lines = _FAILED_LINE.findall(whole)
     if told in ("", "AssertionError") and lines:
         told = lines[-1].strip()
     broken = _BROKEN.search(f"{told}\n{whole}")
     if broken:
-        return Verdict(Outcome.BROKEN, broken[0], seconds)
-    return Verdict(Outcome.FAILED, told, seconds)
+        return Verdict(Outcome.BROKEN, broken[0])
+    return Verdict(Outcome.FAILED, told)
