@@ -432,7 +432,8 @@ class Query:
             self.take_id(self.slot(), partition)
 
     def delete_log(self) -> None:
-        """And wait until every broker has heard of it."""
+        """And wait until every broker has heard of it. Its numbers begin again."""
+        (self._directory / trace.FILE).unlink(missing_ok=True)
         topic, servers = self.options.log_topic, self._cluster.bootstrap_servers
         delete_topic(servers, topic)
         admin = AdminClient({"bootstrap.servers": servers})

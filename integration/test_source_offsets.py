@@ -398,7 +398,7 @@ def test_a_batch_that_sparks_own_sink_has_begun_in_this_session_is_not_written(
 def test_a_program_that_does_not_ask_where_to_begin_is_told_to(copy: Copy) -> None:
     copy.add(60)
     for _ in range(2):
-        with pytest.raises(PySparkException, match="program has not called"):
+        with pytest.raises(PySparkException, match="program that has not called"):
             copy.run(copy.frame("earliest"))
     with pytest.raises(OperatorNeededError):
         copy.frame()
