@@ -56,6 +56,7 @@ def test_a_batch_after_a_pause_does_not_wait_for_connections_that_are_gone(
     assert read_topic(linked.bootstrap_servers, topic).values() in (["a", "b"], ["b", "a"])
 
 
+@pytest.mark.long
 def test_a_connection_that_waits_for_an_answer_is_not_idle(
     linked: KafkaCluster, run: MakeRun
 ) -> None:
@@ -67,6 +68,7 @@ def test_a_connection_that_waits_for_an_answer_is_not_idle(
         linked.nodes[0].link.heal()
 
 
+@pytest.mark.long
 def test_a_task_whose_rows_come_slowly_renews_its_connections(
     linked: KafkaCluster, run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:

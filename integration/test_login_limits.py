@@ -97,6 +97,7 @@ def test_a_client_that_is_refused_tries_again_ever_more_seldom_and_says_so(
     assert 1 < tried < FEW
 
 
+@pytest.mark.long
 def test_a_batch_goes_through_with_few_more_logins_than_without_a_limit(
     limiting: KafkaCluster, run: MakeRun
 ) -> None:
