@@ -114,8 +114,8 @@ class KafkaPythonControl:
         def read(_: list[str], response: Any) -> dict[str, Answer | None]:
             if response.error_code == _INVALID_TRANSACTION_TIMEOUT:
                 raise ConfigurationError(
-                    f"The query needs transactions of {timeout_ms} ms, above the brokers' "
-                    "transaction.max.timeout.ms.",
+                    f"The query needs transactions of {timeout_ms} ms "
+                    "(eos.transaction.timeout.ms), above the brokers' transaction.max.timeout.ms.",
                     remedy="Raise transaction.max.timeout.ms on the brokers, or lower "
                     f"eos.transaction.timeout.ms; the driver's own need {RECORDED_MS} ms in any "
                     "case. Nothing was written.",
