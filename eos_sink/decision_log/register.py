@@ -9,7 +9,6 @@ fences can decide a batch that its successor has already replaced. The next writ
 from __future__ import annotations
 
 import contextlib
-import logging
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -58,7 +57,6 @@ from eos_sink.protocol.values import (
 if TYPE_CHECKING:
     from eos_sink.kafka.rows import Rows
 
-_LOGGER = logging.getLogger("eos_sink.driver")
 _TRIES = 3
 # The step may have no time left, and its coordinator may be the broker that does not answer.
 _ABORT_S = 5.0

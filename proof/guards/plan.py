@@ -5,7 +5,6 @@ from __future__ import annotations
 from proof.guards.guard import drop, guard, insert, never, swap
 
 _PLANNER = "eos_sink/driver/planner.py"
-_MACHINE = "eos_sink/protocol/reconcile.py"
 _EXECUTOR = "eos_sink/driver/reconcile.py"
 _STORY = "tests/protocol/test_stories.py::"
 _LEADERLESS = "tests/protocol/test_leaderless.py::"
