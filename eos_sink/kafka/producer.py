@@ -106,7 +106,11 @@ class ConfluentProducer:
             try:
                 self._client.init_transactions(deadline.left)
             except KafkaException as raised:
-                raise KafkaException(self._events.refused or raised.args[0]) from raised
+                error = raised.args[0]
+                # Any other error says itself why.
+                is_silence = get_meaning(error.code()) is Meaning.UNKNOWN
+                refused = self._events.refused if is_silence else None
+                raise KafkaException(refused or error) from raised
 
         self._call(what, init, deadline)
 

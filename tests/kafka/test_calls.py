@@ -57,18 +57,28 @@ def test_a_call_that_does_not_come_back_is_given_up(
     stuck.released.set()
 
 
+class Fenced(Stuck):
+    """A client whose id has a newer producer."""
+
+    def __getattr__(self, name: str) -> Any:
+        def fail(*_: object) -> None:
+            raise KafkaException(KafkaError(KafkaError._FENCED))
+
+        return fail
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_what_librdkafka_says_is_judged_as_before(name: str) -> None:
-    class Fenced(Stuck):
-        def __getattr__(self, name: str) -> Any:
-            def fail(*_: object) -> None:
-                raise KafkaException(KafkaError(KafkaError._FENCED))
-
-            return fail
-
     producer, _ = producer_with(Fenced())
     with pytest.raises(ProducerFenced):
         CALLS[name](producer, Deadline(10))
+
+
+def test_a_login_that_was_refused_before_does_not_hide_a_newer_producer() -> None:
+    producer, _ = producer_with(Fenced())
+    producer._events.on_error(KafkaError(KafkaError._AUTHENTICATION))
+    with pytest.raises(ProducerFenced):
+        producer.init(Deadline(10))
 
 
 def producer_with(stuck: Stuck) -> tuple[ConfluentProducer, Stuck]:
