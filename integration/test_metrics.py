@@ -51,7 +51,7 @@ def test_figures_add_up_over_abort_replay_rewrite_and_restarts(
     def die(*_: object, **__: object) -> None:
         raise SystemExit
 
-    monkeypatch.setattr(committer, "bring_to_rest", die)
+    monkeypatch.setattr(committer, "settle", die)
     with pytest.raises(SystemExit):
         figured.committer.commit(reports)
     monkeypatch.undo()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from eos_sink.driver import committer
-from eos_sink.driver.reconcile import bring_to_rest
+from eos_sink.driver.reconcile import settle
 from eos_sink.errors import (
     Action,
     EosSinkError,
@@ -47,11 +47,11 @@ def after_decision(monkeypatch: pytest.MonkeyPatch) -> AfterDecision:
 
     def arm(deed: Callable[[], None]) -> None:
         def settled(*args: object, **kwargs: object) -> object:
-            monkeypatch.setattr(committer, "bring_to_rest", bring_to_rest)
+            monkeypatch.setattr(committer, "settle", settle)
             deed()
-            return bring_to_rest(*args, **kwargs)  # type: ignore[arg-type]
+            return settle(*args, **kwargs)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(committer, "bring_to_rest", settled)
+        monkeypatch.setattr(committer, "settle", settled)
 
     return arm
 

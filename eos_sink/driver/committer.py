@@ -17,7 +17,7 @@ from eos_sink.decision_log import DecisionRegister
 from eos_sink.decision_log.register import check_current, follow
 from eos_sink.driver.batch_metrics import BatchMetrics, log_superseded
 from eos_sink.driver.decided_topics import DecidedTopics
-from eos_sink.driver.reconcile import Actor, bring_to_rest, settle_without_id
+from eos_sink.driver.reconcile import Actor, bring_to_rest, settle, settle_without_id
 from eos_sink.errors import (
     CommitFailedError,
     SupersededError,
@@ -51,7 +51,6 @@ from eos_sink.protocol.rules import (
     check_streams,
     check_vote,
     compare,
-    in_doubt,
     vote_margin_ms,
 )
 from eos_sink.protocol.values import ProducerFenced, Transaction, TransactionStatus, this_package
@@ -174,9 +173,10 @@ class Committer:
         )
         clock.end(Step.DECIDE)
         view = View.of(self._names, entry, just_decided=True)
-        view = bring_to_rest(self._kafka, view, deadline)
+        view = settle(self._kafka, view, deadline)
         clock.end(Step.SETTLE)
-        _check_visible(decision, view)
+        if view.lost:
+            raise stop(Reason.LOST_SINCE, decision=decision, lost=view.lost)
 
         self._followed.add(decision.batch.stream)
         self._metrics.committed(decision, rewritten, clock, entry.seq)
@@ -419,10 +419,3 @@ class Committer:
 
         unpacked = (unpack(packed, topic) for packed, topic in by_topic if packed)
         return [rows for rows in unpacked if len(rows)]
-
-
-def _check_visible(decision: Decision, view: View) -> None:
-    if view.doubtful:
-        raise in_doubt(decision, view.doubtful, view.made_again)
-    if view.lost:
-        raise stop(Reason.LOST_SINCE, decision=decision, lost=view.lost)

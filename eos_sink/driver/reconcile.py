@@ -24,7 +24,7 @@ from eos_sink.metrics.events import trace
 from eos_sink.protocol.model import Decision, Entry, PlanToken
 from eos_sink.protocol.outcome import Evidence, Source, missing
 from eos_sink.protocol.reconcile import Role, Step, View, next_step
-from eos_sink.protocol.rules import undecided
+from eos_sink.protocol.rules import in_doubt, undecided
 from eos_sink.protocol.values import EndOutcome, Place, Transaction
 
 # For the text of an error, after the step's own deadline.
@@ -64,6 +64,19 @@ def bring_to_rest(kafka: Kafka, view: View, deadline: Deadline, actor: Actor = _
     while (step := next_step(view, actor.role)) is not Step.REST:
         _trace(step, view, actor)
         view = _do(step, kafka, view.doing(step), deadline, actor)
+    return view
+
+
+def settle(kafka: Kafka, view: View, deadline: Deadline) -> View:
+    """Make what is decided visible, as far as it is not lost.
+
+    Raises:
+        UnfinishedError: as `bring_to_rest`.
+        OperatorNeededError: a part of it is in doubt.
+    """
+    view = bring_to_rest(kafka, view, deadline)
+    if view.decision is not None and view.doubtful:
+        raise in_doubt(view.decision, view.doubtful, view.made_again)
     return view
 
 

@@ -10,7 +10,7 @@ from enum import Enum
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.decision_log.hanging import end_in_log
 from eos_sink.decision_log.start_notes import read_note, write_note
-from eos_sink.driver.reconcile import bring_to_rest
+from eos_sink.driver.reconcile import settle
 from eos_sink.driver.source_reader import CheckpointFiles, SourceReader, read_logs
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
@@ -21,7 +21,6 @@ from eos_sink.messages import Reason, as_json, named, stop
 from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol.model import BatchId, LogRecord, SourcePosition, StartNote
 from eos_sink.protocol.reconcile import View
-from eos_sink.protocol.rules import in_doubt
 from eos_sink.protocol.source_rules import has_written_as_query
 from eos_sink.protocol.values import Offsets, Place
 from eos_sink.sink_options import SinkOptions, SourceOptions
@@ -174,20 +173,9 @@ class _Query:
         Raises:
             OperatorNeededError, ConfigurationError: it is not known, or something contradicts it.
         """
-        lost = self._settle()
-        return self._reader.find_begin(self.record, lost, self._deadline)
-
-    def _settle(self) -> frozenset[int]:
-        """Make visible what is decided, as with the start of the query; return what is lost.
-
-        Raises:
-            OperatorNeededError: a part of it is in doubt.
-        """
-        view = View.of(self.names, self._entry)
-        view = bring_to_rest(self._kafka, view, self._deadline)
-        if view.decision is not None and view.doubtful:
-            raise in_doubt(view.decision, view.doubtful, view.made_again)
-        return view.lost
+        # As with the start of the query.
+        view = settle(self._kafka, View.of(self.names, self._entry), self._deadline)
+        return self._reader.find_begin(self.record, view.lost, self._deadline)
 
     def _list_partitions(self, known: Iterable[str]) -> list[Place]:
         selected = self._source.topics
