@@ -349,6 +349,18 @@ class Reason:
         "kind=failed.kind.value topic=failed.topic compression.type=rules.compression",
         Action.FIX,
     )
+    ROW_TIME = Text(
+        ProduceFailedError,
+        f"{_NOT_TAKEN} The time of a row is that of eos.timestamp.column, else that of the machine "
+        "that writes it, and it is too far from the brokers' clock for topic {failed.topic} "
+        "(message.timestamp.after.max.ms, message.timestamp.before.max.ms). Nothing of the batch "
+        "is visible.",
+        "Correct the clock that is wrong, or the rows' times, or let the topic take them "
+        "(message.timestamp.type=LogAppendTime takes any), and start the query again: Spark "
+        "replays the batch.",
+        "kind=failed.kind.value topic=failed.topic",
+        Action.FIX,
+    )
     ROWS_NOT_DELIVERED = Text(
         ProduceFailedError,
         f"{_NOT_TAKEN} Nothing of the batch is visible.",
@@ -608,6 +620,16 @@ class Reason:
         ClusterError,
         "the decision log refuses the record: {error}",
         "Raise max.message.bytes of the decision log's topic, or use fewer partitions a batch.",
+    )
+    LOG_REFUSES_TIME = Text(
+        ClusterError,
+        "the decision log {log} refuses the record, whose time is that of the driver's machine: "
+        "its clock and the brokers' are too far apart (message.timestamp.after.max.ms, "
+        "message.timestamp.before.max.ms of the topic). {error}",
+        "Correct the clock that is wrong, or let the log take any time, as one that the sink "
+        "creates does, then start the query again:\nkafka-configs --bootstrap-server HOST:PORT "
+        "--alter --entity-type topics --entity-name {log} --add-config "
+        "message.timestamp.type=LogAppendTime",
     )
     NOT_NOTED = Text(
         OutcomeUnknownError,

@@ -427,7 +427,9 @@ class DecisionRegister:
         if isinstance(error, ProduceFailed):
             if _is_of_row(error, token):
                 return rows_not_taken(self._names.driver, error)
-            return stop(Reason.LOG_REFUSES, error=error)
+            return stop(
+                Reason.LOG_REFUSES_TIME if error.of_time else Reason.LOG_REFUSES, error=error
+            )
         return None
 
 

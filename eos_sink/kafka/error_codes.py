@@ -263,7 +263,7 @@ def convert_error(error: KafkaError, what: str, needs: Iterable[Acl] = ()) -> Ex
     if meaning in (Meaning.REPLACED, Meaning.EXPIRED):
         return MemberRefused(text, replaced=meaning is Meaning.REPLACED)
     if meaning in _KINDS:
-        return ProduceFailed(text, _KINDS[meaning])
+        return ProduceFailed(text, _KINDS[meaning], of_time=code == _E.INVALID_TIMESTAMP)
     return _error_for_user(meaning, code, text, needs)
 
 

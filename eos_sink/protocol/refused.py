@@ -59,6 +59,8 @@ def rows_not_taken(
     """Args:
     rules: of the topic of `failed`, if they are known.
     """
+    if failed.of_time:
+        return stop(Reason.ROW_TIME, transactional_id=transactional_id, failed=failed)
     rejected = failed.kind is FailureKind.MESSAGE_REJECTED
     if rejected and rules and rules.sure_bytes < rules.max_bytes:
         return stop(Reason.ROW_GROWS, transactional_id=transactional_id, failed=failed, rules=rules)

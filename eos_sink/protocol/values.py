@@ -224,9 +224,13 @@ class ProduceFailed(Exception):
 
     Attributes:
         topic: of the record that was refused; None: not known, or no single record is the cause.
+        of_time: the record's time is the reason.
     """
 
-    def __init__(self, text: str, kind: FailureKind, topic: str | None = None) -> None:
+    def __init__(
+        self, text: str, kind: FailureKind, topic: str | None = None, *, of_time: bool = False
+    ) -> None:
         super().__init__(text)
         self.kind = kind
         self.topic = topic
+        self.of_time = of_time
