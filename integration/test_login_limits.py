@@ -76,7 +76,6 @@ def list_open(query: Run) -> None:
     query.kafka.control().list_open("any", Deadline(PATIENCE_S))
 
 
-# Listing waits for one more broker, and on a busy machine its time is up before that has answered.
 @pytest.mark.parametrize(
     "act", [join, open_producer, pytest.param(list_open, marks=pytest.mark.long)]
 )

@@ -36,6 +36,9 @@ _CHUNK = 64 * 1024
 _MOST_WAITING = 1024 * 1024
 _MOST_DELAYED = 64 * 1024 * 1024
 _BACKLOG = 128
+# A broker closes the connection so long after it has refused a login, by default
+# (connection.failed.authentication.delay.ms), so that the client can read why.
+_REFUSED_S = 0.1
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close sends RST and discards what is unsent
 
 
@@ -174,6 +177,7 @@ class Connection:
                 await self._keep(found.hold, reading_answers)
         except RefusedError as refused:
             await asyncio.get_running_loop().sock_sendall(self._client, refused.answer)
+            await asyncio.sleep(_REFUSED_S)
         except (OSError, asyncio.CancelledError):
             for end in (self._client, self._broker):
                 reset(end)
