@@ -12,7 +12,7 @@ import contextlib
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from eos_sink.decision_log.codec import decode
@@ -100,6 +100,45 @@ def follow(token: PlanToken, entry: Entry) -> PlanToken:
     return replace(token, seq=entry.seq, position=entry.position)
 
 
+@dataclass
+class _Write:
+    """One write of the next record, in one or more attempts.
+
+    Attributes:
+        writer: tells its record from those of other writes under the same number.
+        is_repeated: an attempt has failed.
+        is_unanswered: EndTxn was sent in an attempt, and there was no good answer.
+        maybe_written: the same, and no comparison has shown since that it was not committed.
+        refusal: the error that ends the write, whatever its type.
+    """
+
+    token: PlanToken
+    change: Change
+    rows: Sequence[Rows]
+    vote: Vote | None
+    known: Collection[QueryNames]
+    deadline: Deadline
+    writer: str = field(default_factory=lambda: uuid.uuid4().hex)
+    is_repeated: bool = False
+    is_unanswered: bool = False
+    maybe_written: bool = False
+    refusal: BaseException | None = None
+
+    def part(self) -> Deadline:
+        return self.deadline.within(self.deadline.seconds / _TRIES)
+
+    @contextlib.contextmanager
+    def refusing(self) -> Iterator[None]:
+        """What is raised here ends the write, unless another producer has the driver's id."""
+        try:
+            yield
+        except ProducerFenced:
+            raise
+        except BaseException as error:
+            self.refusal = error
+            raise
+
+
 class DecisionRegister:
     """One query's register in one process, kept between batches.
 
@@ -117,10 +156,6 @@ class DecisionRegister:
         self._opened: Opened | None = None
         self._opening: Opening | None = None
         self._seen: Entry | None = None
-        # EndTxn was sent in an attempt to write, and there was no good answer; and no comparison
-        # has shown since that it was not committed.
-        self._unanswered = self._maybe_written = False
-        self._refusal: BaseException | None = None
 
     def connect(self, deadline: Deadline) -> LogReader:
         """Make sure that the log exists, without waiting for its open transactions."""
@@ -162,11 +197,7 @@ class DecisionRegister:
 
     def open(self, deadline: Deadline, token: PlanToken | None = None) -> Entry:
         """Fence every other writer of the query, then read."""
-        reader = self.connect(deadline)
-        self._let_go()
-        self._opened = self._open(reader, deadline, token)
-        self._seen = self._opened.entry
-        return self._seen
+        return self._open_again(deadline, token).entry
 
     def prepare(self, deadline: Deadline) -> None:
         """Open the log for the next write in the background, after a write of this process."""
@@ -181,7 +212,7 @@ class DecisionRegister:
             SupersededError: the log has moved on since the plan.
             OperatorNeededError: it has moved back.
         """
-        entry = self._current(token, deadline)
+        entry = self._open_for(token, deadline).entry
         check_current(token, entry)
         return entry
 
@@ -217,53 +248,52 @@ class DecisionRegister:
                 identity has claimed the stream.
             OutcomeUnknownError: no answer by the deadline, or others have followed the record.
         """
-        writer, tried = uuid.uuid4().hex, False
-        self._unanswered = self._maybe_written = False
+        write = _Write(token, change, rows, vote, known, deadline)
         while True:
             try:
-                if tried:
-                    from eos_sink.decision_log.hanging import check_ended, end_in_log
-
-                    # Opening takes away how the last attempt has ended.
-                    driver, home = self._names.driver, self.connect(deadline).home
-                    end_in_log(self._kafka, [driver], home, deadline)
-                entry = self._current(token, deadline)
-                if entry.record.writer == writer:
-                    return entry
-                check_current(token, entry)
-                self._maybe_written = False
-                if tried and rows:
-                    with self._refusing():
-                        check_ended(self._kafka, self._names.driver, _topics(rows), deadline)
-                return self._append(token, change, writer, known, rows, vote, deadline)
+                if write.is_repeated:
+                    self._end_in_log(deadline)
+                opened = self._open_for(token, deadline)
+                if opened.entry.record.writer == write.writer:
+                    return opened.entry
+                check_current(token, opened.entry)
+                write.maybe_written = False
+                self._seen = self._send(write, opened)
+                return self._seen
             except BaseException as error:
-                is_row_late = deadline.passed and _is_of_row(error, token)
-                if error is self._refusal or is_row_late or not _repeatable(error):
-                    self._abandon()
-                    explained = self._explained(token, writer, error, deadline)
-                    if explained is None:
-                        raise
-                    raise explained from error
-                self._let_go()
-                tried = True
-                if deadline.passed:
-                    seconds = deadline.seconds
-                    raise stop(Reason.LOG_SILENT, seconds=seconds, error=_text(error)) from error
+                ends = self._end_attempt(write, error)
+                if ends is error:
+                    raise
+                if ends is not None:
+                    raise ends from error
 
     def close(self) -> None:
         """Close all clients; an open transaction stays open."""
-        self._let_go()
+        self._close_producer()
         if self._opening is not None:
             self._opening.close()
         self._opening = self._reader = None
 
-    def _current(self, token: PlanToken, deadline: Deadline) -> Entry:
+    def _open_for(self, token: PlanToken, deadline: Deadline) -> Opened:
         """The log may have been opened before another process of the query wrote."""
         self._finish_opening(deadline)
         opened = self._opened
-        if opened is not None and not opened.fresh.passed and opened.entry.seq == token.seq:
-            return opened.entry
-        return self.open(deadline, token)
+        if opened is None or opened.fresh.passed or opened.entry.seq != token.seq:
+            opened = self._open_again(deadline, token)
+        return opened
+
+    def _open_again(self, deadline: Deadline, token: PlanToken | None) -> Opened:
+        reader = self.connect(deadline)
+        self._close_producer()
+        self._opened = self._open(reader, deadline, token)
+        self._seen = self._opened.entry
+        return self._opened
+
+    def _end_in_log(self, deadline: Deadline) -> None:
+        """Opening takes away how the attempt before has ended."""
+        from eos_sink.decision_log.hanging import end_in_log
+
+        end_in_log(self._kafka, [self._names.driver], self.connect(deadline).home, deadline)
 
     def _open_after_write(self, reader: LogReader, deadline: Deadline) -> Opened:
         # The id's state is all that tells how the last transaction has ended, if a partition of the
@@ -304,52 +334,52 @@ class DecisionRegister:
             raise _went_back(before.seq, before.position, entry)
         return entry
 
-    def _append(  # noqa: PLR0913, PLR0917
-        self,
-        token: PlanToken,
-        change: Change,
-        writer: str,
-        known: Collection[QueryNames],
-        rows: Sequence[Rows],
-        vote: Vote | None,
-        deadline: Deadline,
-    ) -> Entry:
-        opened = self._opened
-        assert opened is not None
-        producer, before = opened.producer, opened.entry.record
-        record = before.next(change, writer, token.run, token.names.prefix)
+    def _send(self, write: _Write, opened: Opened) -> Entry:
+        """Send the rows, the claims and the record; when they are on the brokers vote, and commit.
+
+        For each of the two only a part of the time: a client that hangs is replaced, and the write
+        tried again.
+        """
+        token, change, producer = write.token, write.change, opened.producer
+        if write.is_repeated and write.rows:
+            with write.refusing():
+                self._check_ended(write)
+        record = opened.entry.record.next(change, write.writer, token.run, token.names.prefix)
         record = record.written_by(opened.identity)
-        begun, place = self._clock(), token.position
-        # Only a part of the time: a client that hangs is replaced, and the write tried again.
-        answer = deadline.within(deadline.seconds / _TRIES)
-        send_rows(producer, token, rows, change.source, answer)
+        begun, answer = self._clock(), write.part()
+        send_rows(producer, token, write.rows, change.source, answer)
         claimed = [
             (claim, send_claim(producer, claim, self._kafka.claim_home(claim.subject)))
-            for claim in claims_of(token.names, before, record)
+            for claim in claims_of(token.names, opened.entry.record, record)
         ]
         sent = send_record(producer, token, record)
         producer.flush(answer)
         producer.check()
-        self._check_end(sent, opened.reached, answer)
+        self._check_end(write, sent, opened.reached, answer)
         for claim, own in claimed:
             if claim.is_of_stream:
                 # Only at a stream's first decision.
                 from eos_sink.decision_log.claims import check_claims
 
-                check_claims(self._kafka, claim, known, own.at, answer)
-        answer = deadline.within(deadline.seconds / _TRIES)
-        if vote is not None:
-            with self._refusing():
-                answer = deadline.within(min(vote(begun), answer.left))
+                check_claims(self._kafka, claim, write.known, own.at, answer)
+        answer = write.part()
+        if write.vote is not None:
+            with write.refusing():
+                answer = write.deadline.within(min(write.vote(begun), answer.left))
             self._trace("voted", record)
-        self._maybe_written = self._unanswered = True
+        write.maybe_written = write.is_unanswered = True
         self._trace("write", record)
         producer.commit(answer)
         self._trace("written", record)
-        self._let_go()
+        self._close_producer()
         assert sent.at is not None
-        self._seen = Entry(record, Position(place.topic, place.partition, sent.at))
-        return self._seen
+        return Entry(record, replace(token.position, offset=sent.at))
+
+    def _check_ended(self, write: _Write) -> None:
+        from eos_sink.decision_log.hanging import check_ended
+
+        topics = {topic for some in write.rows for topic in some.topics[0]}
+        check_ended(self._kafka, self._names.driver, topics, write.deadline)
 
     def _trace(self, step: str, record: LogRecord) -> None:
         def decided() -> Iterable[Transaction]:
@@ -357,7 +387,7 @@ class DecisionRegister:
 
         trace(self._names.group, step, decided, seq=record.seq, writer=record.writer)
 
-    def _check_end(self, sent: SentRecord, reached: int, deadline: Deadline) -> None:
+    def _check_end(self, write: _Write, sent: SentRecord, reached: int, deadline: Deadline) -> None:
         """The end that was read may have come from a leader that does not know yet that it was
         deposed. This process holds the driver's id, so a record of the query between that end and
         the new record was written before the open, and was not compared."""
@@ -367,56 +397,45 @@ class DecisionRegister:
         if sent.at is None or sent.at < reached or reader.written(reached, sent.at, deadline):
             # Opening again aborts this write and reads at least up to it: an aborted marker behind
             # that end would look like another record of the query.
-            self._maybe_written = self._unanswered
+            write.maybe_written = write.is_unanswered
             raise stop(Reason.LOG_LONGER, reached=reached)
 
-    def _hides_outcome(
-        self, token: PlanToken, writer: str, error: BaseException, deadline: Deadline
-    ) -> bool:
-        """True if an error leaves it open what became of an attempt without an answer."""
-        if isinstance(error, SupersededError):
-            # Each number has one record: if the plan's next one is another's, it is not this one.
-            with contextlib.suppress(Exception):
-                following = [e for e in self.records(deadline) if e.seq == token.seq + 1]
-                return not following or following[0].record.writer == writer
-        return isinstance(error, Exception) and not isinstance(error, OperatorNeededError)
+    def _end_attempt(self, write: _Write, error: BaseException) -> BaseException | None:
+        """Return the error that ends the write, or None if it may be tried again."""
+        is_row_late = write.deadline.passed and _is_of_row(error, write.token)
+        if error is write.refusal or is_row_late or not _repeatable(error):
+            self._abort()
+            return self._explained(write, error)
+        self._close_producer()
+        write.is_repeated = True
+        if write.deadline.passed:
+            return stop(Reason.LOG_SILENT, seconds=write.deadline.seconds, error=_text(error))
+        return None
 
-    @contextlib.contextmanager
-    def _refusing(self) -> Iterator[None]:
-        """What is raised here ends the write."""
-        try:
-            yield
-        except ProducerFenced:
-            raise
-        except BaseException as error:
-            self._refusal = error
-            raise
-
-    def _abandon(self) -> None:
-        """Abort the open transaction at once: it blocks every reader of the log partition."""
+    def _abort(self) -> None:
+        """End the open transaction at once: it blocks every reader of the log partition."""
         if self._opened is not None:
             # If this fails, the next open or the timeout aborts it.
             with contextlib.suppress(Exception):
                 self._opened.producer.abort(Deadline(_ABORT_S))
-        self._let_go()
+        self._close_producer()
 
-    def _let_go(self) -> None:
+    def _close_producer(self) -> None:
         if self._opened is not None:
             self._opened.producer.close()
         self._opened = None
 
-    def _explained(
-        self, token: PlanToken, writer: str, error: BaseException, deadline: Deadline
-    ) -> BaseException | None:
-        """The error with a remedy for the user; None if the error has one itself, as one that names
-        the partitions for which opening has waited until the deadline."""
+    def _explained(self, write: _Write, error: BaseException) -> BaseException:
+        """Return the error that says what it means for the write and what to do: the given one if
+        it does, as one that names the partitions for which opening has waited."""
         from eos_sink.protocol.refused import refused_member, rows_not_taken
 
+        token = write.token
         if names_partitions(error):
-            return None
-        if self._maybe_written and self._hides_outcome(token, writer, error, deadline):
-            what = "others have written since."
-            what = what if isinstance(error, SupersededError) else _text(error)
+            return error
+        if write.maybe_written and self._hides_outcome(write, error):
+            is_superseded = isinstance(error, SupersededError)
+            what = "others have written since." if is_superseded else _text(error)
             return stop(Reason.NO_ANSWER, what=what)
         if isinstance(error, MemberRefused):
             latest = self.try_read()
@@ -427,14 +446,19 @@ class DecisionRegister:
         if isinstance(error, ProduceFailed):
             if _is_of_row(error, token):
                 return rows_not_taken(self._names.driver, error)
-            return stop(
-                Reason.LOG_REFUSES_TIME if error.of_time else Reason.LOG_REFUSES, error=error
-            )
-        return None
+            reason = Reason.LOG_REFUSES_TIME if error.of_time else Reason.LOG_REFUSES
+            return stop(reason, error=error)
+        return error
 
-
-def _topics(rows: Sequence[Rows]) -> frozenset[str]:
-    return frozenset(topic for some in rows for topic in some.topics[0])
+    def _hides_outcome(self, write: _Write, error: BaseException) -> bool:
+        """True if an error leaves it open what became of an attempt without an answer."""
+        if isinstance(error, SupersededError):
+            # Each number has one record: if the plan's next one is another's, it is not this one.
+            with contextlib.suppress(Exception):
+                number, records = write.token.seq + 1, self.records(write.deadline)
+                following = [entry for entry in records if entry.seq == number]
+                return not following or following[0].record.writer == write.writer
+        return isinstance(error, Exception) and not isinstance(error, OperatorNeededError)
 
 
 def _read(found: tuple[Position, bytes]) -> Entry:

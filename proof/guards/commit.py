@@ -11,7 +11,7 @@ _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
 _CLOCKS = "tests/protocol/test_clocks.py::"
 
-_VOTE = "answer = deadline.within(min(...))"
+_VOTE = "answer = write.deadline.within(min(...))"
 
 GUARDS = (
     guard(
@@ -26,7 +26,7 @@ GUARDS = (
         "a repeated decision writes no rows beside those of its first attempt",
         "The driver's id aborts the first attempt, which Kafka forgets in a partition without a "
         "leader: the commit of the next attempt makes the rows of both visible.",
-        never(_REGISTER, "append", "tried and rows"),
+        never(_REGISTER, "_send", "write.is_repeated and write.rows"),
         "tests/protocol/test_leaderless.py::test_rows_are_not_written_beside_those_that_an_attempt_has_left_open_but_by_a_replay"
         "[it timed out]",
         "integration/test_markers.py::test_a_repeated_decision_does_not_bring_back_the_rows_of_its_first_attempt",
@@ -43,7 +43,7 @@ GUARDS = (
     guard(
         "a decision is committed before the first transaction times out",
         "The vote limits the time of the commit that follows it.",
-        swap(_REGISTER, "_append", _VOTE, "vote(begun)"),
+        swap(_REGISTER, "_send", _VOTE, "write.vote(begun)"),
         f"{_CLOCKS}test_a_decision_is_committed_before_the_first_transaction_times_out_or_not_at_all",
         outside="the model has no clock",
     ),
@@ -51,8 +51,13 @@ GUARDS = (
         "a retried decision is preceded by another vote",
         "A write that was fenced and retried does not decide transactions that have ended "
         "meanwhile.",
-        swap(_REGISTER, "_append", "if vote is not None:", "vote is not None and not self._voted")
-        + insert(_REGISTER, "_append", "self._voted = True", before=_VOTE)
+        swap(
+            _REGISTER,
+            "_send",
+            "if write.vote is not None:",
+            "write.vote is not None and not self._voted",
+        )
+        + insert(_REGISTER, "_send", "self._voted = True", before=_VOTE)
         + insert(
             _REGISTER, "__init__", "self._voted = False", after="self._seen: Entry | None = None"
         ),

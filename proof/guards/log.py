@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proof.guards.guard import always, drop, guard, insert, move, swap
+from proof.guards.guard import drop, guard, insert, move, swap
 
 _REGISTER = "eos_sink/decision_log/register.py"
 _TRANSACTION = "eos_sink/decision_log/driver_transaction.py"
@@ -48,28 +48,28 @@ GUARDS = (
     guard(
         "an open log serves one log position only",
         "What the process remembers of the log is used only for a plan made from the same record.",
-        always(_REGISTER, "_current", "opened.entry.seq == token.seq"),
+        swap(_REGISTER, "_open_for", "opened.entry.seq != token.seq", "False"),
         f"{_IN_REGISTER}test_a_log_that_was_opened_before_another_write_is_opened_again",
         rows=("M_HELD",),
     ),
     guard(
         "an epoch of the driver has one transaction",
         "A late request of a transaction acts on no other one.",
-        drop(_REGISTER, "_append", "self._let_go()"),
+        drop(_REGISTER, "_send", "self._close_producer()"),
         f"{_IN_REGISTER}test_each_write_has_an_epoch_of_its_own",
         rows=("M_ONEEPOCH",),
     ),
     guard(
         "a write of unknown outcome is read back",
         "Before a retry, the register opens the log, which fences the earlier write, and reads it.",
-        drop(_REGISTER, "append", "self._let_go()"),
+        drop(_REGISTER, "_end_attempt", "self._close_producer()"),
         f"{_IN_REGISTER}test_an_open_log_that_was_fenced_is_opened_and_compared_again",
         rows=("M_BLINDRETRY",),
     ),
     guard(
         "a refused write aborts its transaction",
         "A write that Kafka refuses does not block readers of the log.",
-        swap(_REGISTER, "append", "self._abandon()", "self._let_go()"),
+        swap(_REGISTER, "_end_attempt", "self._abort()", "self._close_producer()"),
         f"{_IN_REGISTER}test_a_replaced_members_write_is_superseded_and_leaves_nothing_open",
         outside="the model writes a record in one step",
     ),
@@ -140,7 +140,7 @@ GUARDS = (
     guard(
         "a write reads the records before it",
         "The end offset may have come from a leader that was replaced.",
-        drop(_REGISTER, "_append", "self._check_end(...)"),
+        drop(_REGISTER, "_send", "self._check_end(...)"),
         f"{_IN_REGISTER}test_a_record_behind_the_end_of_a_replaced_leader_is_not_overwritten",
         f"{_ON_KAFKA}test_a_record_behind_a_reported_end_that_is_too_low_is_not_overwritten[4.3.0]",
         rows=("M_STALEEND",),

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import inf
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -150,15 +150,15 @@ def send_the_record_before_the_rows_are_there(monkeypatch: pytest.MonkeyPatch) -
 
 def vote_before_the_rows_are_there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Plot]:
     """And give the commit, which waits for them, as long as a step."""
-    append = cast("Callable[..., Entry]", DecisionRegister._append)
+    send = DecisionRegister._send
 
     def poll(producer: FakeProducer, _: Deadline) -> None:
         producer._deliver()
         while producer._reports:
             producer._reports.pop(0)()
 
-    def hasty(register: DecisionRegister, *given: Any) -> Entry:
-        *before, vote, deadline = given
+    def hasty(register: DecisionRegister, write: Any, opened: Any) -> Entry:
+        vote = write.vote
 
         def early(begun: float) -> float:
             vote(begun)
@@ -166,9 +166,10 @@ def vote_before_the_rows_are_there(monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
         with monkeypatch.context() as patch:
             patch.setattr(FakeProducer, "flush", poll)
-            return append(register, *before, vote and early, deadline)
+            write.vote = vote and early
+            return send(register, write, opened)
 
-    monkeypatch.setattr(DecisionRegister, "_append", hasty)
+    monkeypatch.setattr(DecisionRegister, "_send", hasty)
     # The record waits for the rows too, which is another defect.
     monkeypatch.setattr(users, "LOG_HELD_S", inf)
     plain = Plot(kinds=(Numbering.STREAM,), inline=60, timeout_ms=15_000)
