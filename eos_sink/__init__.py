@@ -136,7 +136,7 @@ def starting_offsets(options: Mapping[str, str], default: str = "earliest") -> s
     from eos_sink.spark.classic_session import active_settings
     from eos_sink.spark.session_defaults import Defaults
 
-    given = Defaults.of_settings(active_settings()).under(options)
+    given = Defaults.of_settings(active_settings()).fill_in(options)
     return find_starting_offsets(given, default)
 
 

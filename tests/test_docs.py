@@ -213,7 +213,7 @@ def test_the_example_spark_settings_are_settings() -> None:
     assert {found.level for some in checked.values() for found in some} == {Level.OK}
     told = (line.removeprefix("# ").split() for line in lines if SESSION_PREFIX in line)
     defaults = Defaults.of_settings(dict(setting for setting in told if len(setting) == 2))
-    assert parse_options(defaults.under({"eos.id": "x"})).topic == "readings"
+    assert parse_options(defaults.fill_in({"eos.id": "x"})).topic == "readings"
 
 
 def anchors(page: Path) -> set[str]:

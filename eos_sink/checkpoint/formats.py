@@ -118,7 +118,8 @@ def reads_others(sources: Iterable[str], topics: SourceTopics | None, file: str)
 
 
 def _parse_kafka_offset(offset: str, file: str) -> dict[str, dict[str, int]] | None:
-    """None: it does not have the form of a Kafka source's."""
+    """Return offsets by topic and partition, or None if they do not have the form of a Kafka
+    source's."""
     parsed = _parse_json(offset, file) if offset.startswith("{") else None
     is_kafka = isinstance(parsed, dict) and all(map(_has_offsets, parsed.values()))
     return parsed if is_kafka else None

@@ -242,7 +242,7 @@ def _ask_spark(
             options = _plan_options(execution, error)
         committed = _last_commit(execution)
     known = SparkSide(query.name, str(query.id), str(query.runId), query.isActive, error, committed)
-    every = Defaults(Defaults.of_settings(settings).under(options)).under(given or {})
+    every = Defaults(Defaults.of_settings(settings).fill_in(options)).fill_in(given or {})
     return known, parse_batch_options(every).sink if foreach else parse_options(every)
 
 

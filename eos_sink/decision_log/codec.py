@@ -119,7 +119,7 @@ def _encode(value: Any) -> Any:
 
 
 def _encode_object(value: Any) -> dict[str, Any]:
-    """What has its default takes no room."""
+    """Leave out what has its default value."""
     kind: Any = type(value)
     given = ((name, getattr(value, name), default) for name, default in _defaults(kind))
     return {

@@ -30,7 +30,7 @@ def describe_driver(kafka: Kafka, names: QueryNames, deadline: Deadline) -> Tran
 def await_end(kafka: Kafka, names: QueryNames, deadline: Deadline) -> None:
     """Wait a little for the markers of the driver's last transaction: librdkafka asks for the next
     epoch only once in half a second."""
-    from eos_sink.kafka.calls import retry_until
+    from eos_sink.kafka.retry import retry_until
 
     soon = deadline.within(_ENDS_S)
     with contextlib.suppress(OutcomeUnknownError):
@@ -58,7 +58,7 @@ def explain_wait(kafka: Kafka, names: QueryNames) -> Iterator[None]:
         raise waits from error
 
 
-def names_partitions(error: BaseException) -> TypeGuard[OutcomeUnknownError]:
+def waits_for_leader(error: BaseException) -> TypeGuard[OutcomeUnknownError]:
     """True if this is an error of `explain_wait`."""
     return isinstance(error, OutcomeUnknownError) and "partitions" in error.data
 

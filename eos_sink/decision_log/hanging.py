@@ -44,7 +44,7 @@ def check_ended(
     Raises:
         ProduceFailed: it is, or a partition cannot be looked at. The next plan ends it.
     """
-    from eos_sink.kafka.calls import retry_until
+    from eos_sink.kafka.retry import retry_until
 
     control, answers = kafka.control(), Deadline(deadline.left + LOOK_S)
     # A broker that restarts soon leads its partitions again.
@@ -76,7 +76,7 @@ def end_in_log(kafka: Kafka, ids: Collection[str], home: Position, deadline: Dea
         OutcomeUnknownError: the partition has no leader, or there was no answer.
         ClusterError: a permission is missing.
     """
-    from eos_sink.kafka.calls import retry_until
+    from eos_sink.kafka.retry import retry_until
 
     control = kafka.control()
     look = retry_until(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from eos_sink.decision_log.codec import decode
-from eos_sink.decision_log.driver_id import names_partitions
+from eos_sink.decision_log.driver_id import waits_for_leader
 from eos_sink.decision_log.driver_transaction import (
     TRANSACTION_MS,
     SentRecord,
@@ -431,7 +431,7 @@ class DecisionRegister:
         from eos_sink.protocol.refused import refused_member, rows_not_taken
 
         token = write.token
-        if names_partitions(error):
+        if waits_for_leader(error):
             return error
         if write.maybe_written and self._hides_outcome(write, error):
             is_superseded = isinstance(error, SupersededError)
@@ -481,7 +481,7 @@ def _repeatable(error: BaseException) -> bool:
     """Opening again shows what became of the write, or gives the producer a new epoch (KIP-360)."""
     if isinstance(error, ProduceFailed):
         return error.kind is not FailureKind.MESSAGE_REJECTED
-    return isinstance(error, (ProducerFenced, OutcomeUnknownError)) and not names_partitions(error)
+    return isinstance(error, (ProducerFenced, OutcomeUnknownError)) and not waits_for_leader(error)
 
 
 def _is_of_row(error: BaseException, token: PlanToken) -> bool:

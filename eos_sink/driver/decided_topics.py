@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class DecidedTopics:
-    """What the committer knows of them."""
+    """Keeps what the committer knows of topics."""
 
     def __init__(self, kafka: Kafka, options: SinkOptions) -> None:
         self._kafka = kafka

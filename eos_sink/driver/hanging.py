@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 from eos_sink.decision_log.hanging import LOOK_S, end_as_elsewhere, next_epoch
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
+from eos_sink.kafka.retry import retry_until
 from eos_sink.messages import Reason, stop
 from eos_sink.protocol.model import Decision, Entry, LogRecord, Numbering, Override
 from eos_sink.protocol.outcome import Evidence, Outcome, outcome

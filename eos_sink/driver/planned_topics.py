@@ -20,7 +20,7 @@ _LOGGER = logging.getLogger("eos_sink.driver")
 
 
 class PlannedTopics:
-    """What tasks need not ask for, because their plan has it."""
+    """Finds what tasks need not ask for, because their plan has it."""
 
     def __init__(self, kafka: Kafka, options: SinkOptions) -> None:
         self._kafka = kafka

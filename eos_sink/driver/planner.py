@@ -152,7 +152,7 @@ class Planner:
 
     def _bring_to_rest(self, deadline: Deadline) -> View:
         try:
-            go_on = self._continue if self._joined(deadline) else self._recover
+            go_on = self._continue if self._is_current_member(deadline) else self._recover
             return go_on(deadline)
         except MemberRefused as refused:
             self._forget()
@@ -167,7 +167,7 @@ class Planner:
 
     # Plan: is this run still the current one, and did the plan before come to anything?
 
-    def _joined(self, deadline: Deadline) -> bool:
+    def _is_current_member(self, deadline: Deadline) -> bool:
         state = self._session.state
         if state is MemberState.CURRENT:
             return True

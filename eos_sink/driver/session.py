@@ -33,7 +33,7 @@ class DriverSession:
 
     @property
     def state(self) -> MemberState | None:
-        """None: not joined."""
+        """Return the member's state, or None before joining."""
         return None if self._member is None else self._member.state()
 
     def join(self, deadline: Deadline) -> GroupMember:

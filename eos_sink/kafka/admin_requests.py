@@ -18,11 +18,11 @@ from kafka.protocol.admin.acl import ACLOperation
 from kafka.protocol.admin.configs import DescribeConfigsRequest
 from kafka.protocol.admin.topics import CreateTopicsRequest
 
-from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import convert_error, is_denied, is_transient
 from eos_sink.kafka.fetch import EARLIEST, LATEST, find_offsets
 from eos_sink.kafka.interfaces import PartitionState, TopicDescription, Unseen
+from eos_sink.kafka.retry import retry_until
 from eos_sink.kafka.wire import Wire
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 from eos_sink.protocol.values import Place
@@ -178,7 +178,7 @@ def show_topic(
 
 
 def _name_operations(numbers: Iterable[int] | None) -> frozenset[str] | None:
-    """None: the broker did not say (KIP-430)."""
+    """Return names of operations, or None if the broker did not say (KIP-430)."""
     known = {int(each): each.name for each in ACLOperation}
     return None if numbers is None else frozenset(known.get(n, str(n)) for n in numbers)
 

@@ -16,9 +16,9 @@ from kafka.protocol.admin.transactions import DescribeProducersRequest
 from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 
 from eos_sink.errors import OutcomeUnknownError
-from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import is_denied, no_answer
+from eos_sink.kafka.retry import retry_until
 from eos_sink.kafka.wire import Leader, Wire
 from eos_sink.kafka_config.acls import Acl, Permissions, Resource, permission_error
 from eos_sink.protocol.values import (

@@ -89,7 +89,7 @@ class TopicDescription:
         return min((part.replicas for part in self.partitions.values()), default=0)
 
     def setting(self, name: str) -> str | None:
-        """None: there is no such setting, or it may not be seen."""
+        """Return the value, or None if there is no such setting, or it may not be seen."""
         return None if isinstance(self.settings, Unseen) else self.settings.get(name)
 
     def lacking(self, needs: Iterable[Acl]) -> list[Acl]:

@@ -61,7 +61,7 @@ class AdminClient(KafkaAdminClient):  # type: ignore[misc]
 
     @property
     def manager(self) -> Any:
-        """What sends requests, and runs coroutines on the client's event loop."""
+        """Sends requests, and runs coroutines on the client's event loop."""
         return self._manager
 
 

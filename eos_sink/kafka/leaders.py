@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import LOGGER
+from eos_sink.kafka.retry import retry_until
 from eos_sink.kafka.wire import Wire
 from eos_sink.protocol.values import Place, Transaction
 
@@ -57,7 +57,7 @@ class Leaders:
         self._warn(without)
         return frozenset(each for each, of_one in places.items() if of_one & without)
 
-    def find_doubtful(
+    def find_ended_leaderless(
         self, ended: Iterable[Transaction], deadline: Deadline
     ) -> frozenset[Transaction]:
         """Those that were just ended whose partitions have lost their leader meanwhile, or may

@@ -10,11 +10,11 @@ from confluent_kafka import KafkaError
 
 from eos_sink.errors import ClusterError, OutcomeUnknownError
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import Meaning, convert_error, get_meaning, is_missing, is_transient
 from eos_sink.kafka.fetch import EARLIEST, LATEST, Fetched, fetch, find_offset
 from eos_sink.kafka.log_topic import home_of
+from eos_sink.kafka.retry import retry_until
 from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.kafka.wire import Leader, Wire
 from eos_sink.protocol.values import Position

@@ -15,11 +15,11 @@ from confluent_kafka import KafkaError
 
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.admin_requests import describe_topics, list_offsets
-from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import is_transient
 from eos_sink.kafka.fetch import fetch, read_records
 from eos_sink.kafka.interfaces import OnRow
+from eos_sink.kafka.retry import retry_until
 from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.kafka.topic_traces import PartitionTail, Trace
 from eos_sink.kafka.wire import Wire

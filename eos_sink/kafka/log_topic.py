@@ -7,10 +7,10 @@ import zlib
 from confluent_kafka import KafkaError
 
 from eos_sink.errors import ClusterError, ConfigurationError
-from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import LOGGER, convert_error
 from eos_sink.kafka.interfaces import TopicDescription, Unseen
+from eos_sink.kafka.retry import retry_until
 from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.shell import quote
 

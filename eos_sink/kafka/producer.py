@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from eos_sink.errors import FailureKind, OutcomeUnknownError
-from eos_sink.kafka.calls import call_with_deadline
 from eos_sink.kafka.confluent_client import ConfluentClient, OnOffset
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import (
@@ -21,6 +20,7 @@ from eos_sink.kafka.error_codes import (
     get_meaning,
 )
 from eos_sink.kafka.producer_events import ProducerEvents, RecordRefused
+from eos_sink.kafka.retry import call_with_deadline
 from eos_sink.kafka_config.acls import Acl, Permissions
 from eos_sink.kafka_config.cluster_config import cap_timeouts
 from eos_sink.protocol.values import Offsets, Position, ProduceFailed, ProducerIdentity
@@ -150,10 +150,10 @@ class ConfluentProducer:
 
     def send_group_offsets(self, group: str, offsets: Offsets, deadline: Deadline) -> None:
         # Few queries have such a group.
-        from eos_sink.kafka.source_group import memberless
+        from eos_sink.kafka.source_group import metadata_without_member
 
         if group not in self._groups:
-            self._groups = {group: memberless(group)}
+            self._groups = {group: metadata_without_member(group)}
         acls = self._permissions
         topics = sorted({topic for topic, _ in offsets})
         needs = (acls.transactions, *acls.source(group, topics))

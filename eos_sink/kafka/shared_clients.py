@@ -27,7 +27,7 @@ FIRST_ANSWER_S = 30.0
 # the connection of the bootstrap as soon as it has the first one's answer: with its default of
 # 100 ms the first answer takes a client 54 ms instead of 15, and a join 62 instead of 21 (measured;
 # rd_kafka_connect_any). It doubles with each failure as before.
-_PROMPT = {"reconnect.backoff.ms": "10"}
+_FAST_RECONNECT = {"reconnect.backoff.ms": "10"}
 _WITHOUT_TLS = ("plaintext", "sasl_plaintext")
 _TRY_S = 1.0
 # Some clusters refuse logins above a number in a second, as they refuse wrong ones.
@@ -61,7 +61,7 @@ class SharedClients:
     @property
     def connection(self) -> dict[str, Any]:
         """Those of them that say how to reach the brokers, for clients that are no producers."""
-        return {**_PROMPT, **connection_settings(self.producer_settings)}
+        return {**_FAST_RECONNECT, **connection_settings(self.producer_settings)}
 
     def _read(self) -> None:
         """Read the settings, and again if a key or a certificate was renewed at its path."""

@@ -75,7 +75,7 @@ def find_bounds(
     return bounds
 
 
-def memberless(group: str) -> bytes:
+def metadata_without_member(group: str) -> bytes:
     """The metadata of a group that offsets are committed to without being a member. No broker is
     asked: only librdkafka knows how it writes this down."""
     consumer = Consumer({"group.id": group, "log_level": 0})

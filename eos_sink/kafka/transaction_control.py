@@ -17,7 +17,6 @@ from kafka.protocol.admin.transactions import DescribeTransactionsRequest, ListT
 from kafka.protocol.producer.transaction import EndTxnRequest, InitProducerIdRequest
 
 from eos_sink.errors import ClusterError, ConfigurationError, OutcomeUnknownError
-from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import (
     Answer,
@@ -26,6 +25,7 @@ from eos_sink.kafka.error_codes import (
     no_answer,
 )
 from eos_sink.kafka.leaders import Leaders
+from eos_sink.kafka.retry import retry_until
 from eos_sink.kafka.wire import Wire
 from eos_sink.kafka_config.acls import Acl, permission_error
 from eos_sink.protocol.values import (
@@ -139,7 +139,7 @@ class KafkaPythonControl:
             found = self._end(by_id, commit, deadline)
             doubtful: frozenset[Transaction] = frozenset()
             if time.monotonic() - begun > _LONG_S:
-                doubtful = self._leaders.find_doubtful(by_id.values(), deadline)
+                doubtful = self._leaders.find_ended_leaderless(by_id.values(), deadline)
             answered = {by_id[name]: outcome for name, outcome in found.items()}
             outcomes |= {each: answered[each] for each in answered.keys() - doubtful}
             remaining = [t for t in remaining if t not in by_id.values()]

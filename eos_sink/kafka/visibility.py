@@ -7,10 +7,10 @@ from functools import partial
 
 from confluent_kafka import KafkaError
 
-from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import Meaning, convert_error, get_meaning, is_missing
 from eos_sink.kafka.fetch import Fetched, fetch_each, read_records, select_committed
+from eos_sink.kafka.retry import retry_until
 from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.protocol.values import Place, Position, Transaction, Visibility
 
@@ -67,8 +67,8 @@ def find_visibility(
 
 
 def _get_unlearned(witness: Position, answer: Fetched | KafkaError) -> Position | Place | None:
-    """What the broker may have to learn of: the partition, which is the same for all its witnesses,
-    or the records at this one. None: neither."""
+    """Return what the broker may have to learn of, or None: the partition, which is the same for
+    all its witnesses, or the records at this one."""
     if isinstance(answer, KafkaError):
         return (witness.topic, witness.partition) if is_missing(answer) else None
     return witness if answer.stable > witness.offset and not answer.batches else None
@@ -82,7 +82,7 @@ def _judge(
     *,
     learned: bool,
 ) -> Visibility | None:
-    """None: ask again."""
+    """Return what the answer shows, or None to ask again."""
     if isinstance(answer, KafkaError):
         meaning = get_meaning(answer.code())
         if meaning in (Meaning.DENIED, Meaning.LOGIN_REFUSED):

@@ -76,7 +76,7 @@ def moved(seq: int, entry: Entry) -> RefusedChoice:
 
 
 @contextmanager
-def take_over(
+def join_as_operator(
     kafka: Kafka, names: QueryNames, entry: Entry, tool: str, deadline: Deadline
 ) -> Iterator[tuple[DecisionRegister, PlanToken]]:
     """Join the query's group, with what is needed to write the record after `entry`.

@@ -21,7 +21,7 @@ from eos_sink.kafka.interfaces import Kafka, Unseen
 from eos_sink.kafka.rows import Row
 from eos_sink.kafka.topic_traces import PartitionTail, Trace
 from eos_sink.ops import RefusedChoice
-from eos_sink.ops.operator_run import moved, read_log, take_over
+from eos_sink.ops.operator_run import join_as_operator, moved, read_log
 from eos_sink.protocol.model import (
     Change,
     Decision,
@@ -298,7 +298,7 @@ def write_choice(
     assert entry is not None
     if entry.seq != evidence.seq:
         raise moved(evidence.seq, entry)
-    with take_over(kafka, names, entry, TOOL, deadline) as (register, token):
+    with join_as_operator(kafka, names, entry, TOOL, deadline) as (register, token):
         register.expect(token, deadline)
         if decision is None or decision.override.accepted:
             # No start would commit what is open after the choice.

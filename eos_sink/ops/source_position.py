@@ -17,7 +17,7 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.ops import RefusedChoice
-from eos_sink.ops.operator_run import moved, read_log, take_over
+from eos_sink.ops.operator_run import join_as_operator, moved, read_log
 from eos_sink.protocol.model import BatchId, Change, SourcePosition
 from eos_sink.protocol.outcome import Outcome, evidence_in_log, outcome
 from eos_sink.protocol.source_rules import returns_to_start
@@ -121,7 +121,7 @@ def choose(
         position = replace(position, start=there, end=there, topics=logs.ids)
     else:
         position = _of_log(kafka, names, state, chosen, deadline)
-    with take_over(kafka, names, entry, TOOL, deadline) as (register, token):
+    with join_as_operator(kafka, names, entry, TOOL, deadline) as (register, token):
         register.expect(token, deadline)
         return register.append(token, Change(entry.decision, source=position), deadline)
 

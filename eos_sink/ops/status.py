@@ -84,7 +84,8 @@ class QueryTransaction:
 
     @property
     def task(self) -> TaskId | None:
-        """None for the driver's own transaction, which writes the log, and without a query."""
+        """Return the task, or None for the driver's own transaction, which writes the log, and
+        without a query."""
         return self.names.parse_task(self.transactional_id) if self.names else None
 
     @property
@@ -179,7 +180,7 @@ class QueryStatus:
 
     @property
     def source(self) -> SourcePosition | None:
-        """Where the query stands in its source; None without `eos.source.group.id`."""
+        """Return the position in the source, or None without `eos.source.group.id`."""
         if self.record is None or self.decision is None:
             return self.record.source if self.record else None
         lost = frozenset(self.partitions_that_are(Outcome.LOST))

@@ -17,7 +17,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.messages import command
 from eos_sink.ops import RefusedChoice
-from eos_sink.ops.operator_run import moved, read_log, take_over
+from eos_sink.ops.operator_run import join_as_operator, moved, read_log
 from eos_sink.ops.status import QueryStatus, QueryTransaction, Snapshot, group_by_query
 from eos_sink.protocol.model import Change, Decision
 from eos_sink.protocol.values import EndOutcome, Transaction, TransactionState, TransactionStatus
@@ -114,7 +114,7 @@ def end_undecided(  # noqa: PLR0913
         )
     check_undecided(names, entry.decision, transactions)
     _check_open(kafka, transactions, deadline)
-    with take_over(kafka, names, entry, TOOL, deadline) as (register, token):
+    with join_as_operator(kafka, names, entry, TOOL, deadline) as (register, token):
         # In this order: what was described before the record belongs to a plan before it.
         written = register.append(token, Change(entry.decision), deadline)
         return written, kafka.control().end(transactions, commit=commit, deadline=deadline)

@@ -48,7 +48,7 @@ class Handover:
 
     @property
     def known(self) -> SourcePosition | None:
-        """Where the query stands, or None if the log does not know it."""
+        """Return the position, or None if the log does not know it."""
         known = returns_to_start(self.record, self.lost) or self.record.source
         return None if known is None or known.stale else known
 

@@ -104,7 +104,7 @@ class ClientCache(Generic[T]):
 
 
 @contextmanager
-def in_this_python() -> Iterator[None]:
+def explain_missing_library() -> Iterator[None]:
     """Explain a missing or old library: workers often run another Python than the driver."""
     try:
         yield
@@ -121,7 +121,7 @@ def in_this_python() -> Iterator[None]:
 
 def connect(options: SinkOptions) -> Kafka:
     """The real clients."""
-    with in_this_python():
+    with explain_missing_library():
         from eos_sink.kafka.cluster import ConfluentKafka
 
     return ConfluentKafka(options.cluster, options.step_timeout)

@@ -52,7 +52,7 @@ class KafkaEosDataSource(DataSource):
         self._committing: SinkOptions | None = None
 
     def _all_options(self) -> dict[str, str]:
-        return type(self).defaults.under(self.options)
+        return type(self).defaults.fill_in(self.options)
 
     def _check_settings(self) -> CheckSettings:
         return partial(type(self).defaults.check_applied, frozenset(self.options))
@@ -114,9 +114,9 @@ class KafkaEosDataSource(DataSource):
         return StreamWriter(options, type(self).connect, plan, self._check_settings())
 
     def _plan(self, schema: StructType, options: SinkOptions, **known: None) -> Plan:
-        from eos_sink.spark.sink_writer import spare_collections
+        from eos_sink.spark.sink_writer import freeze_garbage_collector
 
-        spare_collections()
+        freeze_garbage_collector()
         from eos_sink.driver.planner import Planner
         from eos_sink.messages import named
         from eos_sink.spark.nested_fields import check_nested_fields

@@ -114,7 +114,7 @@ def _parse(spark: SparkSession, options: Mapping[str, str]) -> BatchOptions:
         raise stop(Reason.SPECULATION)
     defaults = Defaults.of_settings(settings)
     check_names(defaults.values)
-    return parse_batch_options(defaults.under(options))
+    return parse_batch_options(defaults.fill_in(options))
 
 
 def _write(

@@ -41,7 +41,7 @@ class Defaults:
                     raise stop(Reason.DEFAULT_TWICE, setting=f"{SESSION_PREFIX}{name}")
         return Defaults(values)
 
-    def under(self, options: Mapping[str, str]) -> dict[str, str]:
+    def fill_in(self, options: Mapping[str, str]) -> dict[str, str]:
         """The options, with defaults for those that are not given."""
         return {**self.values, **{name.lower(): value for name, value in options.items()}}
 

@@ -27,7 +27,7 @@ from eos_sink.protocol.model import BatchId, Entry, Numbering, Plan, TaskReport
 from eos_sink.protocol.values import MemberRefused
 from eos_sink.protocol.written import draw_number
 from eos_sink.sink_options import SinkOptions, Version
-from eos_sink.spark.client_cache import Connect, in_this_python
+from eos_sink.spark.client_cache import Connect, explain_missing_library
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +51,7 @@ _uses = count(1)
 _LOGGER = logging.getLogger("eos_sink.driver")
 
 
-def spare_collections() -> None:
+def freeze_garbage_collector() -> None:
     """Exempt what a process has loaded from garbage collection. Call it before anything else at
     each use of a process of Spark's, never in a user's own: the first two count.
 
@@ -103,8 +103,8 @@ class SinkWriter:
     def _write(
         self, context: TaskContext, batch: BatchId, spark_run: str, rows: Iterator[pa.RecordBatch]
     ) -> TaskReport:
-        spare_collections()
-        with in_this_python():
+        freeze_garbage_collector()
+        with explain_missing_library():
             from eos_sink.task.writer import TaskWriter
 
         assert self._plan is not None

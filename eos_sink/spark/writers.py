@@ -19,8 +19,8 @@ from eos_sink.spark.sink_writer import (
     SingleWriter,
     SinkWriter,
     check_all_reported,
+    freeze_garbage_collector,
     log_errors_of_abort,
-    spare_collections,
     task_context,
 )
 
@@ -65,7 +65,7 @@ class StreamWriter(SinkWriter, DataSourceStreamArrowWriter):
 
     @without_frames
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        spare_collections()
+        freeze_garbage_collector()
         reports = _reports(messages)
         if reports and not any(reports):
             # In continuous mode Spark does not run the writers of Python sources at all.
@@ -96,7 +96,7 @@ class BatchWriter(SingleWriter, DataSourceArrowWriter):
 
     @without_frames
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        spare_collections()
+        freeze_garbage_collector()
         with _committers.lease(self._options, self.make_committer) as committer:
             self.commit_reports(committer, _reports(messages))
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eos_sink.errors import ConfigurationError, OutcomeUnknownError
-from eos_sink.kafka.calls import retry_until
+from eos_sink.kafka.retry import retry_until
 from eos_sink.protocol.values import (
     RECORDED_MS,
     EndOutcome,

@@ -306,7 +306,7 @@ class SourceStory:
         self._parse()
 
     def _parse(self) -> None:
-        self._all = given = Defaults(self._defaults).under(self._given)
+        self._all = given = Defaults(self._defaults).fill_in(self._given)
         if self._foreach:
             # Frames need an id.
             given.setdefault("eos.id", "story")

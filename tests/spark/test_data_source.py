@@ -15,7 +15,7 @@ from eos_sink.errors import ConfigurationError, EosSinkError
 from eos_sink.kafka import error_codes
 from eos_sink.protocol.model import BatchId
 from eos_sink.spark import data_source
-from eos_sink.spark.client_cache import ClientCache, in_this_python
+from eos_sink.spark.client_cache import ClientCache, explain_missing_library
 from eos_sink.spark.data_source import KafkaEosDataSource
 from eos_sink.spark.writers import Report
 from tests.fakes.kafka import FakeKafka
@@ -110,6 +110,6 @@ def test_an_old_kafka_client_is_named_with_the_command_that_replaces_it(
     monkeypatch.setattr(confluent_kafka, "libversion", lambda: ("2.9.0", 0x020900FF))
     with (
         pytest.raises(ConfigurationError, match=r"2\.9\.0"),
-        in_this_python(),
+        explain_missing_library(),
     ):
         importlib.reload(error_codes)

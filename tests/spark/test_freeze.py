@@ -19,15 +19,15 @@ def test_the_first_two_uses_freeze_what_is_loaded_and_no_later_one(
 ) -> None:
     monkeypatch.setattr(sink_writer, "_uses", count(1))
     try:
-        sink_writer.spare_collections()
+        sink_writer.freeze_garbage_collector()
         first = gc.get_freeze_count()
         assert first > 10_000
         loaded: list[list[int]] = [[] for _ in range(10_000)]
-        sink_writer.spare_collections()
+        sink_writer.freeze_garbage_collector()
         second = gc.get_freeze_count()
         assert second >= first + len(loaded)
         made: list[list[int]] = [[] for _ in range(10_000)]
-        sink_writer.spare_collections()
+        sink_writer.freeze_garbage_collector()
         assert gc.get_freeze_count() < second + len(made)
     finally:
         gc.unfreeze()
@@ -44,7 +44,7 @@ def test_importers_of_sparks_own_archives_are_dropped_and_their_modules_found(
                 written.writestr(f"{module}.py", "")
         monkeypatch.syspath_prepend(str(archive))
         importlib.import_module(f"early_{number}")
-    sink_writer.spare_collections()
+    sink_writer.freeze_garbage_collector()
     kept = [archive.name for archive in archives if str(archive) in sys.path_importer_cache]
     assert kept == ["mine.zip"], "a user's archive may change"
     importlib.invalidate_caches()

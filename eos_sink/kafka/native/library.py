@@ -187,7 +187,7 @@ class Library:
 
 @cache
 def load_library() -> Library | None:
-    """None, after a warning, if rows have to go through confluent-kafka instead."""
+    """Return the library, or None, after a warning, if rows have to go through confluent-kafka."""
     try:
         return Library()
     except UnfitError as unfit:

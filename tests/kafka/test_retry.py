@@ -11,10 +11,10 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from eos_sink.errors import OutcomeUnknownError
-from eos_sink.kafka import calls as module
-from eos_sink.kafka.calls import call_with_deadline
+from eos_sink.kafka import retry as module
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.producer import ConfluentProducer
+from eos_sink.kafka.retry import call_with_deadline
 from eos_sink.kafka_config.acls import Permissions
 from eos_sink.protocol.values import Position, ProducerFenced
 
