@@ -312,11 +312,11 @@ class Query:
         process.paused_at(point)
         return process
 
-    def finish(self, most: int = 3) -> Process:
+    def finish(self, most: int = 3, patience_s: float = PATIENCE_S) -> Process:
         """Start the query again until it comes to its end; its last process."""
         for _ in range(most):
             process = self.run()
-            if process.ends_within(PATIENCE_S) and process.end == DONE:
+            if process.ends_within(patience_s) and process.end == DONE:
                 return process
         raise AssertionError(f"the query did not finish; {process.said}")
 

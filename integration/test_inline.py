@@ -50,6 +50,8 @@ from tests import seeds
 # Of a part of a batch, without a driver: Kafka writes the markers of one transaction one by one.
 SOON_S = 10.0
 PATIENCE_S = 60.0
+# At most, with a machine that does more than this.
+_BATCH_S = 0.5
 
 
 @pytest.fixture
@@ -322,7 +324,7 @@ class Watched:
         return states[self._driver].status
 
     def finish(self) -> None:
-        self._query.finish()
+        self._query.finish(patience_s=max(PATIENCE_S, _BATCH_S * len(self._query.batches)))
         self.reader.catch_up(Deadline(PATIENCE_S))
         wanted = [row for batch in self._query.batches for part in batch for row in part]
         assert self.reader.partial == {}

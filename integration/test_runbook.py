@@ -91,7 +91,7 @@ def test_what_is_lost_is_explained_and_written_again(on_call: OnCall) -> None:
     query.take_id(query.slot(), 2)
     process.wake()
     text = process.stopped(UnfinishedError)["text"]
-    said = "partitions [2] were aborted since, by their timeout or a late attempt"
+    said = "partitions [2] were aborted since, by their timeout, by a late attempt"
     assert said in text
     assert told(said, "Lost")
     (command,) = commands("Lost")
