@@ -1,5 +1,5 @@
 #!/bin/bash
-# Model-checks eos.pml and offsets.pml: run.sh [short|pairs|live|all]. A row: name ; clean|violation ; flags ; sets.
+# Model-checks eos.pml, offsets.pml and writes.pml: run.sh [short|pairs|live|all]. A row: name ; clean|violation ; flags ; sets.
 # JOBS=2 rows at a time, LIMIT=400 seconds each, MEM=7000 MB each; ONLY=pattern picks rows by name.
 # A row of the pairs may be cut by LIMIT or MEM: that is said, and is no failure. Needs spin and gcc.
 for tool in spin gcc; do
@@ -277,4 +277,16 @@ row "M_NOPOSITION" violation "-DNDELETE=1 -DNOFF=1 -DM_NOPOSITION"
 row "M_GROUP" violation "-DNDELETE=1 -DNFOREIGN=1 -DM_GROUP"
 row "M_GROUPFIRST" violation "-DGROUPED -DM_GROUPFIRST"
 row "M_AHEAD" violation "-DOWNSINK -DM_AHEAD"
+MODEL=writes.pml
+head_ "single writes by number; a run may crash or live on as a zombie at any step"
+row "writes" clean "" short
+row "writes, a transaction times out" clean "-DNEXPIRE=1"
+row "writes, transactions time out" clean "-DNEXPIRE=2"
+row "writes, three numbers" clean "-DN=3 -DKEEP=2"
+row "reached: a number is forgotten" violation "-DREACH"
+row "M_SKIPFIRST" violation "-DM_SKIPFIRST" short
+row "M_HIGHEST" violation "-DM_HIGHEST" short
+row "M_FORGOTTEN" violation "-DM_FORGOTTEN" short
+row "M_NOCOMPARE" violation "-DM_NOCOMPARE" short
+row "M_LOSTIGNORED" violation "-DM_LOSTIGNORED -DNEXPIRE=1"
 wait; cat "$B"/*.line; ! grep -qE 'UNEXPECTED|BUILD FAILED' "$B"/*.line
