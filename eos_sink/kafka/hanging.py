@@ -8,7 +8,7 @@ it, and the next transaction of the same producer that writes there ends it with
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka import errors as kafka_errors
@@ -38,6 +38,8 @@ _MARKERS_S = 5.0
 # Ids with consecutive hashes, twice as many as __transaction_state has partitions, 50 by default:
 # of these every one coordinates some, wherever the hashes change their sign.
 _PROBES, _RADIX = 1_000, 31
+# Of a leader in one answer, which is refused from 100 MB on: 300,000 producers in each.
+_PARTITIONS = 8
 
 
 class OpenTransaction(NamedTuple):
@@ -196,25 +198,15 @@ def find_open(
         if leaders is None:
             return None
         leaderless = {place for place, leader in leaders.items() if leader < 0}
-        requests = {
-            leader: _describe_request(leaders, leader)
-            for leader in set(leaders.values())
-            if leader >= 0
-        }
         found: set[OpenTransaction] = set()
         answered = set(leaderless)
-        for answer in (await wire.ask_each(requests, deadline)).values():
-            for topic in answer.topics if answer else ():
-                for part in topic.partitions:
-                    place = topic.name, part.partition_index
-                    if is_denied(part.error_code):
-                        raise permission_error(
-                            f"DescribeProducers for {topic.name} is refused",
-                            [Permissions.witness(topic.name)],
-                        )
-                    if part.error_code == 0:
-                        answered.add(place)
-                        found |= {_read(place, each) for each in part.active_producers}
+        for requests in _describe_requests(leaders):
+            for answer in (await wire.ask_each(requests, deadline)).values():
+                for topic in answer.topics if answer else ():
+                    for part in topic.partitions:
+                        if part.error_code == 0:
+                            answered.add((topic.name, part.partition_index))
+                        found |= _read(topic.name, part)
         return found, leaderless, leaders.keys() - answered
 
     asked, soon = frozenset(topics), deadline.within(_ANSWER_S)
@@ -228,25 +220,41 @@ def find_open(
     if result is None:
         raise no_answer("any broker", asked, deadline)
     found, leaderless, silent = result
-    return {each for each in found if each.start >= 0}, frozenset(leaderless | silent)
+    return found, frozenset(leaderless | silent)
 
 
-def _describe_request(leaders: Mapping[Place, int], leader: int) -> Any:
-    by_topic: dict[str, list[int]] = {}
-    for (topic, number), its in leaders.items():
-        if its == leader:
-            by_topic.setdefault(topic, []).append(number)
+def _describe_requests(leaders: Mapping[Place, int]) -> Iterator[dict[int, Any]]:
+    """Requests by leader, one for each at a time: an answer has every producer of the last day."""
+    by_leader: dict[int, list[Place]] = {}
+    for place, leader in leaders.items():
+        if leader >= 0:
+            by_leader.setdefault(leader, []).append(place)
     row = DescribeProducersRequest.TopicRequest
-    return DescribeProducersRequest(
-        topics=[row(name=name, partition_indexes=numbers) for name, numbers in by_topic.items()]
-    )
+    for first in range(0, max(map(len, by_leader.values()), default=0), _PARTITIONS):
+        requests = {}
+        for leader, places in by_leader.items():
+            by_topic: dict[str, list[int]] = {}
+            for topic, number in places[first : first + _PARTITIONS]:
+                by_topic.setdefault(topic, []).append(number)
+            rows = [row(name=name, partition_indexes=each) for name, each in by_topic.items()]
+            requests[leader] = DescribeProducersRequest(topics=rows)
+        yield {leader: request for leader, request in requests.items() if request.topics}
 
 
-def _read(place: Place, row: Any) -> OpenTransaction:
-    return OpenTransaction(
-        place,
-        row.producer_id,
-        row.producer_epoch,
-        row.current_txn_start_offset,
-        row.coordinator_epoch,
-    )
+def _read(topic: str, part: Any) -> set[OpenTransaction]:
+    """The open ones of a partition in an answer."""
+    if is_denied(part.error_code):
+        what = f"DescribeProducers for {topic} is refused"
+        raise permission_error(what, [Permissions.witness(topic)])
+    place = topic, part.partition_index
+    return {
+        OpenTransaction(
+            place,
+            row.producer_id,
+            row.producer_epoch,
+            row.current_txn_start_offset,
+            row.coordinator_epoch,
+        )
+        for row in part.active_producers
+        if row.current_txn_start_offset >= 0
+    }
