@@ -25,6 +25,7 @@ class Run:
 
     Attributes:
         next: number of the next batch.
+        stream: the id of its batches' stream.
     """
 
     def __init__(self, cluster: KafkaCluster, options: dict[str, str]) -> None:
@@ -41,7 +42,7 @@ class Run:
         self.kafka = ConfluentKafka(self.options.cluster)
         self.next = 0
         # Spark gives each checkpoint a stream of its own.
-        self._stream = f"stream-{self.options.origin.eos_id}"
+        self.stream = f"stream-{self.options.origin.eos_id}"
         self._closing: list[Planner | Committer] = []
         self.start()
 
@@ -78,7 +79,7 @@ class Run:
         for partition, parts in enumerate(tasks):
             rows = [pa.RecordBatch.from_pydict(part) for part in parts]
             task = TaskWriter(self.kafka, self.options, plan)
-            yield task.write(BatchId(self._stream, batch), partition, rows)
+            yield task.write(BatchId(self.stream, batch), partition, rows)
 
     def close(self) -> None:
         for each in self._closing:

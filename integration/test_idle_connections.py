@@ -88,7 +88,7 @@ def test_a_task_whose_rows_come_slowly_renews_its_connections(
         yield pa.RecordBatch.from_pydict({"value": ["d"]})
 
     task = TaskWriter(query.kafka, query.options, plan)
-    report = task.write(BatchId(query._stream, query.next), 0, rows())
+    report = task.write(BatchId(query.stream, query.next), 0, rows())
     query.committer.commit([report])
     assert sorted(read_topic(linked.bootstrap_servers, topic).values()) == ["a", "b", "c", "d"]
 

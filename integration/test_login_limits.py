@@ -119,7 +119,7 @@ def write_at_once(query: Run) -> None:
 
     def write(partition: int) -> TaskReport:
         rows = [pa.RecordBatch.from_pydict({"value": [f"{query.next}-{partition}"]})]
-        batch = BatchId(query._stream, query.next)
+        batch = BatchId(query.stream, query.next)
         return TaskWriter(query.kafka, query.options, plan).write(batch, partition, rows)
 
     with ThreadPoolExecutor(TASKS) as pool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # (transaction.abort.timed.out.transaction.cleanup.interval.ms).
 TRANSACTION_MS = 30_000
 # The rest of the transaction is for the record, the vote and EndTxn.
-_ROWS_S = 20.0
+ROWS_S = 20.0
 
 Vote = Callable[[float], float]
 """Takes the moment at which the driver's transaction began, by the clock of the register; returns
@@ -63,7 +63,7 @@ def send_rows(
         if source is not None:
             producer.send_group_offsets(source.group, source.end, deadline)
         if rows:
-            producer.flush(deadline.within(_ROWS_S))
+            producer.flush(deadline.within(ROWS_S))
             producer.check()
     except ProduceFailed as failed:
         if rows and failed.topic is None:

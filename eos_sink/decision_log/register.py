@@ -11,13 +11,14 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from eos_sink.decision_log.codec import decode
 from eos_sink.decision_log.driver_id import waits_for_leader
 from eos_sink.decision_log.driver_transaction import (
+    ROWS_S,
     TRANSACTION_MS,
     SentRecord,
     Vote,
@@ -39,8 +40,10 @@ from eos_sink.kafka.interfaces import Kafka, LogReader
 from eos_sink.messages import Reason, stop
 from eos_sink.metrics.events import trace
 from eos_sink.protocol.model import (
+    NO_CLAIMS,
     Change,
     Entry,
+    KnownClaims,
     LogRecord,
     PlanToken,
     claims_of,
@@ -116,7 +119,7 @@ class _Write:
     change: Change
     rows: Sequence[Rows]
     vote: Vote | None
-    known: Collection[QueryNames]
+    known: KnownClaims
     deadline: Deadline
     writer: str = field(default_factory=lambda: uuid.uuid4().hex)
     is_repeated: bool = False
@@ -144,6 +147,9 @@ class DecisionRegister:
 
     The log may be open long before a write: as long as this process holds the driver's id no other
     one has written. A write that is fenced opens it again, and compares.
+
+    Attributes:
+        rows_part: of their time limit that the rows of the latest write took.
     """
 
     def __init__(
@@ -156,6 +162,7 @@ class DecisionRegister:
         self._opened: Opened | None = None
         self._opening: Opening | None = None
         self._seen: Entry | None = None
+        self.rows_part = 0.0
 
     def connect(self, deadline: Deadline) -> LogReader:
         """Make sure that the log exists, without waiting for its open transactions."""
@@ -224,7 +231,7 @@ class DecisionRegister:
         *,
         rows: Sequence[Rows] = (),
         vote: Vote | None = None,
-        known: Collection[QueryNames] = (),
+        known: KnownClaims = NO_CLAIMS,
     ) -> Entry:
         """Write the next record if the plan's is still the latest one.
 
@@ -237,7 +244,7 @@ class DecisionRegister:
             vote: called in each attempt, when all of the driver's transaction is on the brokers.
                 Its error aborts the transaction and is raised, except that the write is tried again
                 after ProducerFenced.
-            known: the other identities that have claimed the stream of a first decision.
+            known: of the claims of a first decision's stream.
 
         Raises:
             ProduceFailedError: Kafka did not take one of the rows, or an earlier attempt's may be
@@ -348,6 +355,9 @@ class DecisionRegister:
         record = record.written_by(opened.identity)
         begun, answer = self._clock(), write.part()
         send_rows(producer, token, write.rows, change.source, answer)
+        if write.rows:
+            limit = min(ROWS_S, answer.seconds)
+            self.rows_part = (self._clock() - begun) / limit if limit else 1.0
         claimed = [
             (claim, send_claim(producer, claim, self._kafka.claim_home(claim.subject)))
             for claim in claims_of(token.names, opened.entry.record, record)

@@ -29,7 +29,8 @@ def read_note(kafka: Kafka, group: str, deadline: Deadline) -> StartNote | None:
         OperatorNeededError: it cannot be read: a newer version or another program wrote it.
     """
     subject, key = group_subject(group), _key(group)
-    value = kafka.claim_records(subject, key, deadline).get(key)
+    found, _ = kafka.claim_records(subject, key, deadline)
+    value = found.get(key)
     return decode_as(StartNote, value, key) if value else None
 
 

@@ -22,7 +22,6 @@ from eos_sink.errors import (
     CommitFailedError,
     SupersededError,
 )
-from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.messages import Reason, named, stop
@@ -31,10 +30,12 @@ from eos_sink.metrics.names import Count, Step
 from eos_sink.metrics.stats import Stats, StepClock
 from eos_sink.protocol.decide import decide
 from eos_sink.protocol.model import (
+    NO_CLAIMS,
     BatchId,
     Change,
     Decision,
     Entry,
+    KnownClaims,
     LogRecord,
     Numbering,
     PlanToken,
@@ -53,7 +54,13 @@ from eos_sink.protocol.rules import (
     compare,
     vote_margin_ms,
 )
-from eos_sink.protocol.values import ProducerFenced, Transaction, TransactionStatus, this_package
+from eos_sink.protocol.values import (
+    MOST_INLINE_BYTES,
+    ProducerFenced,
+    Transaction,
+    TransactionStatus,
+    this_package,
+)
 from eos_sink.sink_options import SinkOptions
 
 # What few batches need is imported where it is used: Spark starts a process for the commits.
@@ -104,6 +111,7 @@ class Committer:
         self._metrics = BatchMetrics(options.names)
         self._topics = DecidedTopics(kafka, options)
         self._followed: set[str] = set()
+        self._sent = 0, 0.0
         self._source: SourceReader | None = None
         if options.source is not None:
             from eos_sink.driver.source_reader import SourceReader
@@ -149,7 +157,7 @@ class Committer:
         decision, token = batch.decision, batch.reports[0].token
         record = self._register.expect(token, deadline).record
         check_streams(record, decision.batch)
-        known = () if rewritten else self._check_claims(token, record, decision, deadline)
+        known = self._check_claims(token, record, batch, deadline)
         source = self._check_source(record, decision.batch, deadline)
         topics = self._topics.ids_of(reports, rows, deadline)
         decision = replace(decision, topics={**decision.topics, **dict(sorted(topics))})
@@ -157,7 +165,8 @@ class Committer:
 
         clock = StepClock(self._clock)
         figures = self._metrics.count_decision(decision, reports, rewritten, clock, self._now_ms())
-        change = Change(decision, figures, settled=not decision.prepared, source=source)
+        settled, room = not decision.prepared, self._room(record)
+        change = Change(decision, figures, settled=settled, source=source, room=room)
         prepared = self._transactions(reports)
 
         def vote(begun: float) -> float:
@@ -172,6 +181,8 @@ class Committer:
             token, change, deadline, rows=rows, vote=vote if topics else None, known=known
         )
         clock.end(Step.DECIDE)
+        if sent := _inline_bytes(reports):
+            self._sent = sent, self._register.rows_part
         view = View.of(self._names, entry, just_decided=True)
         view = settle(self._kafka, view, deadline)
         clock.end(Step.SETTLE)
@@ -246,7 +257,12 @@ class Committer:
 
         def fence(view: View) -> Entry:
             figures = self._metrics.take_pending() + Stats({Count.ABORTS: 1})
-            change = Change(view.decision, figures, view.seen, gives_up=True)
+            room = None
+            if sent := _inline_bytes(reports):
+                from eos_sink.protocol.inline import room_after_failure
+
+                room = room_after_failure(view.record.room, sent)
+            change = Change(view.decision, figures, view.seen, gives_up=True, room=room)
             return self._register.append(follow(plan, view.entry), change, deadline)
 
         prepared = frozenset(self._transactions(reports))
@@ -273,30 +289,32 @@ class Committer:
         self._kafka.close()
 
     def _check_claims(
-        self, token: PlanToken, record: LogRecord, decision: Decision, deadline: Deadline
-    ) -> Sequence[QueryNames]:
+        self, token: PlanToken, record: LogRecord, written: _Batch, deadline: Deadline
+    ) -> KnownClaims:
         """Before the first decision of a stream under this identity, to this topic; of frames,
         which may have several identities at once, in each process.
 
         Returns:
-            The other identities that have claimed the stream.
+            What was read of the stream's claims.
         """
-        batch, before = decision.batch, record.decision
+        decision, before = written.decision, record.decision
+        batch = decision.batch
         may_share = batch.numbering is Numbering.FOREACH
         known = before and (before.batch.stream, before.route.topic)
         is_first = may_share or known != (batch.stream, decision.route.topic)
-        if batch.numbering.is_by_spark and is_first and batch.stream not in self._followed:
-            from eos_sink.decision_log.claims import read_claims
+        is_first = is_first and not written.rewritten and batch.stream not in self._followed
+        if batch.numbering.is_by_spark and is_first:
+            from eos_sink.decision_log.claims import read_claims_from
 
-            claims = read_claims(self._kafka, stream_subject(batch), deadline)
+            claims, reached = read_claims_from(self._kafka, stream_subject(batch), deadline)
             others = [claim.names for claim in claims if claim.names != self._names]
             if others:
                 from eos_sink.driver.former_identities import leave_former_identities
 
                 group = self._options.source.group if self._options.source else ""
                 leave_former_identities(self._kafka, token, decision, others, group, deadline)
-            return others
-        return ()
+            return KnownClaims(tuple(others), reached)
+        return NO_CLAIMS
 
     def _check_source(
         self, record: LogRecord, batch: BatchId, deadline: Deadline
@@ -309,6 +327,14 @@ class Committer:
             # Its lost partitions are written again.
             return known
         return self._source.check(record, self._source.read(record, batch, deadline), deadline)
+
+    def _room(self, record: LogRecord) -> int | None:
+        """For inlined rows, as fast as the last ones were on the brokers; None: as before."""
+        if record.room == MOST_INLINE_BYTES and not self._sent[0]:
+            return None
+        from eos_sink.protocol.inline import room_after
+
+        return room_after(record.room, *self._sent)
 
     def _warn_of_skipped(self, reports: Sequence[TaskReport]) -> None:
         total = RowDigest.total(report.digest for report in reports)
@@ -419,3 +445,7 @@ class Committer:
 
         unpacked = (unpack(packed, topic) for packed, topic in by_topic if packed)
         return [rows for rows in unpacked if len(rows)]
+
+
+def _inline_bytes(reports: Sequence[TaskReport]) -> int:
+    return sum(len(each.inline) + len(each.inline_dead_letters) for each in reports)

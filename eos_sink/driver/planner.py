@@ -125,6 +125,7 @@ class Planner:
                 record.written,
                 record.retired,
                 self._topics.read_ids(decision, deadline),
+                record.room,
             )
 
     def refuse_tasks(self, given_up: Entry) -> None:

@@ -154,11 +154,16 @@ class ConfluentKafka:
         return Position(self.log_topic, home_of(subject), 0)
 
     def claim_records(
-        self, subject: str, suffix: str, deadline: Deadline, end: int | None = None
-    ) -> Mapping[str, bytes]:
+        self,
+        subject: str,
+        suffix: str,
+        deadline: Deadline,
+        start: int = 0,
+        end: int | None = None,
+    ) -> tuple[Mapping[str, bytes], int]:
         from eos_sink.kafka.log_reader import read_claim_records
 
-        return read_claim_records(self.clients, subject, suffix, deadline, end)
+        return read_claim_records(self.clients, subject, suffix, deadline, start, end)
 
     def visibility(
         self, witnesses: Mapping[Position, Transaction], deadline: Deadline

@@ -350,11 +350,20 @@ class Kafka(Protocol):
         """The place of all claims of a subject in the decision log (offset 0)."""
 
     def claim_records(
-        self, subject: str, suffix: str, deadline: Deadline, end: int | None = None
-    ) -> Mapping[str, bytes]:
-        """The latest committed record of each key there that ends with the suffix, at least up to
-        an offset, or to the high watermark of the newest leader at the call: open transactions
-        before it are waited for. The log's topic exists."""
+        self,
+        subject: str,
+        suffix: str,
+        deadline: Deadline,
+        start: int = 0,
+        end: int | None = None,
+    ) -> tuple[Mapping[str, bytes], int]:
+        """The latest committed record of each key there that ends with the suffix, from an offset
+        on and at least up to another one, or to the high watermark of the newest leader at the
+        call: open transactions before it are waited for. The log's topic exists.
+
+        Returns:
+            The records, and where to read on.
+        """
 
     def visibility(
         self, witnesses: Mapping[Position, Transaction], deadline: Deadline

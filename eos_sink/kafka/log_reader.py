@@ -22,6 +22,8 @@ from eos_sink.protocol.values import Position
 _LEARNS_S = 10.0
 # A request to a broker that has died waits for it to come back.
 _ANSWERS_S = 5.0
+# A slow network brings that much in this time.
+_FETCH_BYTES = 1024 * 1024
 # How long an end that lies before a known record is asked for again.
 _DEPOSED_S = 10.0
 # How long brokers may take to say who leads, if one of them may be wrong.
@@ -151,7 +153,12 @@ class PartitionReader:
                     return end
                 self._caught_up = end[0]
             answer = await fetch(
-                wire, self._place, self.reached, deadline, committed=self._committed
+                wire,
+                self._place,
+                self.reached,
+                deadline,
+                committed=self._committed,
+                most_bytes=_FETCH_BYTES,
             )
             if isinstance(answer, KafkaError):
                 if get_meaning(answer.code()) is not Meaning.OUT_OF_RANGE:
@@ -261,9 +268,14 @@ class DecisionLogReader:
         return retry_until(soon, read, lambda end: end >= known)
 
 
-def read_claim_records(
-    clients: SharedClients, subject: str, suffix: str, deadline: Deadline, end: int | None
-) -> dict[str, bytes]:
+def read_claim_records(  # noqa: PLR0913, PLR0917 - see `Kafka.claim_records`
+    clients: SharedClients,
+    subject: str,
+    suffix: str,
+    deadline: Deadline,
+    start: int,
+    end: int | None,
+) -> tuple[dict[str, bytes], int]:
     """See `eos_sink.kafka.interfaces.Kafka.claim_records`."""
     latest, ending = dict[bytes, bytes](), suffix.encode()
 
@@ -271,13 +283,16 @@ def read_claim_records(
         if record.key is not None and record.key.endswith(ending):
             latest[record.key] = record.value or b""
 
-    reader = PartitionReader(clients, home_of(subject), take)
+    # Of a log that was made again since, all of it is new.
+    first = start if end is None or start <= end else 0
+    reader = PartitionReader(clients, home_of(subject), take, start=first)
     reader.look_up_leader(deadline)
     if end is None:
         _read_all(reader, deadline)
     else:
         reader.read_to(end, deadline)
-    return {key.decode(errors="replace"): value for key, value in latest.items()}
+    found = {key.decode(errors="replace"): value for key, value in latest.items()}
+    return found, reader.reached
 
 
 def _read_all(reader: PartitionReader, deadline: Deadline) -> None:

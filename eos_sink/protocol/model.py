@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from eos_sink.identity import DEFAULT_PREFIX, Origin, QueryNames
 from eos_sink.metrics.names import Step
 from eos_sink.metrics.stats import Stats
 from eos_sink.protocol.values import (
+    MOST_INLINE_BYTES,
     Offsets,
     Package,
     Place,
@@ -407,6 +408,7 @@ class Change:
         source: how far the source was read; None: as before, if that is still true.
         retires: the last batch here of a stream that goes on under another identity.
         group: that the stream moves there; "": none.
+        room: of the driver, for rows of the next batches; None: as before.
     """
 
     decision: Decision | None
@@ -416,6 +418,7 @@ class Change:
     source: SourcePosition | None = None
     retires: BatchId | None = None
     group: str = ""
+    room: int | None = None
 
 
 @dataclass(frozen=True)
@@ -437,6 +440,7 @@ class LogRecord:
         given_up: how many plans were given up since the decision, as far as the log knows.
         source: how far the query has read its source, if it has ever had `eos.source.group.id`.
         written: the numbers of the batch writes before the decision.
+        room: how many bytes of rows the driver takes in a batch, as fast as the brokers were.
     """
 
     seq: int
@@ -452,6 +456,7 @@ class LogRecord:
     producer: ProducerIdentity | None = None
     written: WrittenNumbers = field(default_factory=WrittenNumbers)
     dropped: BatchId | None = None
+    room: int = MOST_INLINE_BYTES
 
     def written_by(self, producer: ProducerIdentity) -> LogRecord:
         decision = self.decision and self.decision.written_by(producer)
@@ -538,6 +543,7 @@ class LogRecord:
             source=source,
             dropped=None if decision else self.latest,
             written=self.written_before(decision),
+            room=self.room if change.room is None else change.room,
         )
 
 
@@ -579,6 +585,16 @@ def stream_subject(batch: BatchId) -> str:
 
 def group_subject(group: str) -> str:
     return f"group {group}"
+
+
+class KnownClaims(NamedTuple):
+    """What was read of a stream's claims: the other identities, and where the log goes on."""
+
+    names: tuple[QueryNames, ...] = ()
+    reached: int = 0
+
+
+NO_CLAIMS = KnownClaims()
 
 
 def claims_of(names: QueryNames, before: LogRecord, record: LogRecord) -> Iterator[Claim]:
@@ -656,7 +672,7 @@ class Plan:
     The batch goes by `route`. `rules` has topics whose rules the driver knows, if the query has a
     dead letter topic, `topics` those whose ids it knows. `given_up` is the latest record's.
     `visible` has the sorted hashes of the visible rows, eight bytes each, if a replay writes the
-    others in any partitions. `written` and `retired` are those of the latest record.
+    others in any partitions. `written`, `retired` and `room` are those of the latest record.
     """
 
     token: PlanToken
@@ -671,6 +687,7 @@ class Plan:
     written: WrittenNumbers = field(default_factory=WrittenNumbers, repr=False)
     retired: tuple[BatchId, ...] = ()
     topics: Mapping[str, str] = field(default_factory=dict, repr=False)
+    room: int = MOST_INLINE_BYTES
 
     @property
     def highest_number(self) -> int:

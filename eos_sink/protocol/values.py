@@ -81,6 +81,8 @@ class TransactionStatus(Enum):
     """The coordinator does not know the id (expired or never used)."""
 
 
+MOST_INLINE_BYTES = 16 * 1024 * 1024
+"""Of the rows of a batch that go through the driver."""
 COMMITTED = (TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMIT)
 RECORDED_MS = 30_001
 """The transaction timeout of a driver that has seen a record of its query. The driver initialises

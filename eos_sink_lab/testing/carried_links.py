@@ -31,6 +31,9 @@ from eos_sink_lab.testing.request_frames import (
 
 HOST = "127.0.0.1"
 
+# The directions of a link, by the cuts that each suffers from.
+REQUESTS, ANSWERS = frozenset({"all"}), frozenset({"all", "answers"})
+
 _CHUNK = 64 * 1024
 # What may wait in one direction of a connection; a delay needs room for all that is under way.
 _MOST_WAITING = 1024 * 1024
@@ -60,7 +63,7 @@ class Flow:
         link: Link,
         source: socket.socket,
         sink: socket.socket,
-        cuts: set[str],
+        cuts: frozenset[str],
         frames: Frames,
     ) -> None:
         self._link, self._source, self._sink = link, source, sink
@@ -120,6 +123,7 @@ class Flow:
             if not data:
                 self._sink.shutdown(socket.SHUT_WR)
                 return
+            await self._link.pace(self._cuts, len(data))
             await loop.sock_sendall(self._sink, data)
             self._size -= len(data)
             self._room.set()
@@ -148,8 +152,8 @@ class Connection:
             find,
         )
         answers = Frames(lambda: False, self._answers_held, self._end)
-        self._requests = Flow(link, self._client, self._broker, {"all"}, requests)
-        self._answers = Flow(link, self._broker, self._client, {"all", "answers"}, answers)
+        self._requests = Flow(link, self._client, self._broker, REQUESTS, requests)
+        self._answers = Flow(link, self._broker, self._client, ANSWERS, answers)
         self.task = asyncio.create_task(self._carry())
 
     @property
@@ -230,6 +234,8 @@ class Link:
         self.to = 0
         self.cut = "none"
         self.delay = 0.0
+        self.rate = 0
+        self._free_at = {REQUESTS: 0.0, ANSWERS: 0.0}
         self.changed = asyncio.Event()
         self.connections: set[Connection] = set()
         self.holds = Holds()
@@ -242,8 +248,15 @@ class Link:
     def held_back(self) -> int:
         return sum(connection.held_back for connection in self.connections)
 
-    async def change(self, cut: str, delay: float) -> None:
-        self.cut, self.delay = cut, delay
+    async def pace(self, direction: frozenset[str], size: int) -> None:
+        """Wait until so many bytes have gone in a direction, over all connections."""
+        if self.rate:
+            now = asyncio.get_running_loop().time()
+            self._free_at[direction] = max(now, self._free_at[direction]) + size / self.rate
+            await asyncio.sleep(self._free_at[direction] - now)
+
+    async def change(self, cut: str, delay: float, rate: int) -> None:
+        self.cut, self.delay, self.rate = cut, delay, rate
         self.changed.set()
         self.changed = asyncio.Event()
         if cut == "reset":

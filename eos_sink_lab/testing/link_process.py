@@ -4,7 +4,7 @@ It runs as a process (standard library only), so that it does not compete for th
 tests. Commands are lines of JSON; each is answered with a line when it is in effect:
 
     {"link": 1, "port": 20001, "to": 20002}    listen, and lead to that port from now on
-    {"link": 1, "cut": "none|all|answers|reset", "delay": 0.0}
+    {"link": 1, "cut": "none|all|answers|reset", "delay": 0.0, "rate": 0}
     {"link": 1, "forget": true}
     {"link": 1, "logins": 20}                  refuse more in a second; answered with their number
     {"link": 1, "held_back": true}             answered with a number of bytes
@@ -55,7 +55,7 @@ async def execute(command: dict[str, Any], links: dict[int, Link]) -> int | str:
     elif "held" in command:
         return links[number].strike(command["held"], command["do"])
     else:
-        await links[number].change(command["cut"], command["delay"])
+        await links[number].change(command["cut"], command["delay"], command["rate"])
     return 0
 
 

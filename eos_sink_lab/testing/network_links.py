@@ -70,6 +70,7 @@ class Link:
         self._node_id = node_id
         self._cut = "none"
         self._delay = 0.0
+        self._rate = 0
         self._held: list[HeldRequest] = []
 
     def __repr__(self) -> str:
@@ -85,11 +86,11 @@ class Link:
             answers_only: requests still arrive at the broker and only its answers do not come
                 back: clients cannot know what was done.
         """
-        self._change("answers" if answers_only else "all", self._delay)
+        self._change("answers" if answers_only else "all", self._delay, self._rate)
 
     def reset(self) -> None:
         """Break every connection, and each new one at once, as a firewall that rejects."""
-        self._change("reset", self._delay)
+        self._change("reset", self._delay, self._rate)
 
     def forget(self) -> None:
         """Drop in silence, from now on and for good, what comes over the connections that are open,
@@ -112,11 +113,22 @@ class Link:
         """
         if seconds < 0:
             raise ValueError(f"A delay cannot be {seconds} s.")
-        self._change(self._cut, seconds)
+        self._change(self._cut, seconds, self._rate)
+
+    def limit(self, bytes_per_second: int) -> None:
+        """Carry no more than that in each direction, over all connections; 0 ends it.
+
+        Raises:
+            ValueError: less than 0.
+        """
+        if bytes_per_second < 0:
+            raise ValueError(f"A rate cannot be {bytes_per_second} bytes a second.")
+        self._change(self._cut, self._delay, bytes_per_second)
 
     def heal(self) -> None:
-        """Carry everything again without delay, what was held back first; drop held requests."""
-        self._change("none", 0.0)
+        """Carry everything again without delay and limit, what was held back first; drop held
+        requests."""
+        self._change("none", 0.0, 0)
         while self._held:
             self._held.pop().drop()
 
@@ -150,9 +162,10 @@ class Link:
         """Bytes of requests and answers that wait to be carried."""
         return int(self._carrier.send({"link": self._node_id, "held_back": True}))
 
-    def _change(self, cut: str, delay: float) -> None:
-        self._carrier.send({"link": self._node_id, "cut": cut, "delay": delay})
-        self._cut, self._delay = cut, delay
+    def _change(self, cut: str, delay: float, rate: int) -> None:
+        order = {"link": self._node_id, "cut": cut, "delay": delay, "rate": rate}
+        self._carrier.send(order)
+        self._cut, self._delay, self._rate = cut, delay, rate
 
 
 class Carrier:

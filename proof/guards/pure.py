@@ -167,6 +167,8 @@ FUNCTIONS = (
     ),
     Function(_HANGING, "last_decision", (_ENDED,)),
     Function("eos_sink/protocol/inline.py", "inline_share", (_LIMITS,)),
+    Function("eos_sink/protocol/inline.py", "room_after", (_LIMITS,)),
+    Function("eos_sink/protocol/inline.py", "room_after_failure", (_LIMITS,)),
     Function(_TOPIC, "TopicRules.sure_bytes", (_LIMITS,)),
     Function(_TOPIC, "TopicRules.grown", (_LIMITS,)),
     Function(_TOPIC, "TopicRules.of", (_LIMITS,)),

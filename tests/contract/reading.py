@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from eos_sink.errors import ClusterError, OutcomeUnknownError
@@ -128,10 +130,19 @@ class LogContract:
             (b"3", "team-r claims stream one.", True),
         ):
             append(harness, value, key, commit=commit, partition=home.partition)
-        found = harness.kafka().claim_records(
-            "stream one", " claims stream one.", harness.deadline()
-        )
+        kafka = harness.kafka()
+
+        def read(start: int = 0) -> tuple[Mapping[str, bytes], int]:
+            return kafka.claim_records(
+                "stream one", " claims stream one.", harness.deadline(), start
+            )
+
+        found, reached = read()
         assert found == {"team-q claims stream one.": b"2", "team-r claims stream one.": b"3"}
+        assert read(reached) == ({}, reached)
+        append(harness, b"4", "team-s claims stream one.", partition=home.partition)
+        later, _ = read(reached)
+        assert later == {"team-s claims stream one.": b"4"}
 
     def test_a_claim_behind_an_open_transaction_is_waited_for(self, harness: Harness) -> None:
         kafka = harness.kafka()
@@ -143,7 +154,7 @@ class LogContract:
         dead.produce(home.topic, b"never", key=b"d claims stream one.", partition=home.partition)
         dead.flush(harness.deadline())
         append(harness, b"1", "q claims stream one.", partition=home.partition)
-        found = kafka.claim_records("stream one", " claims stream one.", harness.deadline(60))
+        found, _ = kafka.claim_records("stream one", " claims stream one.", harness.deadline(60))
         assert found == {"q claims stream one.": b"1"}
         dead.close()
 
@@ -164,7 +175,8 @@ class LogContract:
             on_offset=lambda _, offset: at.append(offset),
         )
         mine.flush(harness.deadline())
-        found = kafka.claim_records("stream one", " claims stream one.", harness.deadline(), at[0])
+        deadline = harness.deadline()
+        found, _ = kafka.claim_records("stream one", " claims stream one.", deadline, 0, at[0])
         assert found == {"q claims stream one.": b"1"}
         mine.abort(harness.deadline())
         mine.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +18,7 @@ from eos_sink.protocol.model import (
     Change,
     Claim,
     Decision,
+    KnownClaims,
     LogRecord,
     Numbering,
     PlanToken,
@@ -48,12 +48,12 @@ def write(
     writer: Writer,
     stream: str,
     source: SourcePosition | None = None,
-    known: Collection[QueryNames] = (),
+    known: tuple[QueryNames, ...] = (),
 ) -> None:
     entry = writer.register.read(writer.deadline)
     token = PlanToken(writer.names, entry.seq, entry.position, writer.join())
     change = Change(decision(stream), source=source)
-    writer.register.append(token, change, writer.deadline, known=known)
+    writer.register.append(token, change, writer.deadline, known=KnownClaims(known))
 
 
 def test_the_first_decision_of_a_stream_and_the_first_move_of_a_group_claim_them() -> None:
@@ -80,7 +80,7 @@ def test_claims_are_read_by_their_subject_with_the_identity_and_its_way_of_writi
     cluster = FakeCluster()
     one, other = Writer(cluster, NAMES), Writer(cluster, OTHER)
     write(one, "s", position("g"))
-    write(other, FRAMES, known=[NAMES])
+    write(other, FRAMES, known=(NAMES,))
     write(other, "t", position("stream s"))
     found = read_claims(one.kafka, "stream s", Deadline(30))
     assert [(each.names, each.numbering) for each in found] == [
@@ -156,14 +156,14 @@ def test_another_identity_that_has_claimed_the_stream_since_stops(
     names: QueryNames,
     theirs: Numbering,
     mine: Numbering,
-    known: Collection[QueryNames],
+    known: tuple[QueryNames, ...],
     passes: bool,
 ) -> None:
     claim = Claim(names, "stream s", theirs)
-    kafka: Any = SimpleNamespace(claim_records=lambda *_: {claim.key: encode(claim)})
+    kafka: Any = SimpleNamespace(claim_records=lambda *_: ({claim.key: encode(claim)}, 0))
     wanted = Claim(NAMES, "stream s", mine)
     if passes:
-        check_claims(kafka, wanted, known, None, Deadline(1))
+        check_claims(kafka, wanted, KnownClaims(known), None, Deadline(1))
         return
     with pytest.raises(CommitFailedError):
-        check_claims(kafka, wanted, known, None, Deadline(1))
+        check_claims(kafka, wanted, KnownClaims(known), None, Deadline(1))

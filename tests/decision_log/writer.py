@@ -7,12 +7,12 @@ from dataclasses import replace
 from eos_sink.decision_log import DecisionRegister, Entry
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.protocol.model import BatchId, Change, Decision, PlanToken, RowDigest
+from eos_sink.protocol.model import BatchId, Change, Decision, KnownClaims, PlanToken, RowDigest
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import FakeKafka
 
 NAMES = QueryNames("p-", "q-0123456789")
-_KNOWN = [NAMES, QueryNames("p-", "r-0123456789"), QueryNames("team-", NAMES.query)]
+_KNOWN = NAMES, QueryNames("p-", "r-0123456789"), QueryNames("team-", NAMES.query)
 
 
 class Writer:
@@ -30,7 +30,8 @@ class Writer:
     def write(self, member: bytes, seq: int, batch: int = 0) -> Entry:
         position = replace(self.register.read(self.deadline).position, offset=0)
         token = PlanToken(self.names, seq, position, member)
-        return self.register.append(token, Change(decision(batch)), self.deadline, known=_KNOWN)
+        known = KnownClaims(_KNOWN)
+        return self.register.append(token, Change(decision(batch)), self.deadline, known=known)
 
 
 def decision(batch: int) -> Decision:

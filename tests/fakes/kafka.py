@@ -332,12 +332,20 @@ class FakeKafka:
 
     @port("claim_records")
     def claim_records(
-        self, subject: str, suffix: str, deadline: Deadline, end: int | None = None
-    ) -> Mapping[str, bytes]:
+        self,
+        subject: str,
+        suffix: str,
+        deadline: Deadline,
+        start: int = 0,
+        end: int | None = None,
+    ) -> tuple[Mapping[str, bytes], int]:
         (log,) = self.cluster.topics[self.log_topic].partitions
-        _await_stable(self.cluster, [(log, log.end if end is None else end)], deadline)
-        found = {(each.key or b"").decode(): each.value or b"" for each in log.committed()}
-        return {key: value for key, value in found.items() if key.endswith(suffix)}
+        end = log.end if end is None else end
+        start = start if start <= end else 0
+        _await_stable(self.cluster, [(log, end)], deadline)
+        read = [each for each in log.committed() if each.offset >= start]
+        found = {(each.key or b"").decode(): each.value or b"" for each in read}
+        return {key: value for key, value in found.items() if key.endswith(suffix)}, end
 
     @port("visibility")
     def visibility(

@@ -69,7 +69,7 @@ class Played:
         refused = self._refused(kind)
         return refused or (self.leader, self.start if which == EARLIEST else self.end)
 
-    async def _fetch(self, _: Any, __: Any, at: int, deadline: Deadline, *, committed: bool) -> Any:
+    async def _fetch(self, _: Any, __: Any, at: int, deadline: Deadline, **_kind: Any) -> Any:
         refused = self._refused("fetch")
         if refused:
             return refused

@@ -119,14 +119,14 @@ def test_a_partition_above_the_limit_has_a_transaction(world: World) -> None:
     assert world.visible() == [b"x" * 30, b"y"]
 
 
-MOST_BYTES = 16 * 1024 * 1024
+MOST_BYTES, LEAST_ROOM = 16 * 1024 * 1024, 256 * 1024
 
 
-def plan_after(tasks: int, given_up: int = 0) -> Plan:
+def plan_after(tasks: int, given_up: int = 0, room: int = MOST_BYTES) -> Plan:
     """A plan after a batch of so many tasks; 0: nothing is decided yet."""
     token = PlanToken(QueryNames("p", "q"), 1, Position("log", 0, 1), b"")
     decision = Decision(BatchId("s", 0), 0, tasks, RowDigest(), ()) if tasks else None
-    return Plan(token, decision, given_up=given_up)
+    return Plan(token, decision, given_up=given_up, room=room)
 
 
 def test_the_share_of_a_task_shrinks_with_the_number_of_tasks() -> None:
@@ -136,14 +136,29 @@ def test_the_share_of_a_task_shrinks_with_the_number_of_tasks() -> None:
     assert inline_share(0, 0, plan_after(1)) == 0
 
 
-@given(st.integers(0, 2 * MOST_BYTES), st.integers(0, 20_000), st.integers(0, 20_000))
-@example(65536, 1, 400)
+@given(
+    st.integers(0, 2 * MOST_BYTES),
+    st.integers(0, 20_000),
+    st.integers(0, 20_000),
+    st.integers(LEAST_ROOM, MOST_BYTES),
+)
+@example(65536, 1, 400, MOST_BYTES)
 def test_the_rows_of_all_tasks_fit_into_the_driver_whatever_was_expected(
-    most: int, expected: int, tasks: int
+    most: int, expected: int, tasks: int, room: int
 ) -> None:
-    plan = plan_after(expected)
+    plan = plan_after(expected, room=room)
     shares = [inline_share(most, partition, plan) for partition in range(tasks)]
-    assert sum(share for share in shares if share > 0) <= MOST_BYTES
+    assert sum(share for share in shares if share > 0) <= room
+
+
+def test_the_room_for_rows_is_kept_in_the_log(world: World) -> None:
+    driver = Driver(world)
+    reports = driver.write(driver.planner.plan(), 0, [b"x" * 60_000])
+    driver.committer.abort(reports)
+    assert log(world)[-1].room == LEAST_ROOM
+    again = Driver(world)
+    again.run(0, [b"x" * 60_000])
+    assert 0 < log(world)[-1].room - LEAST_ROOM < LEAST_ROOM
 
 
 def test_a_task_that_was_not_expected_hands_over_a_small_partition() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eos_sink.identity import QueryNames
-from eos_sink.protocol.inline import NOTHING_INLINE, inline_share
+from eos_sink.protocol.inline import NOTHING_INLINE, inline_share, room_after, room_after_failure
 from eos_sink.protocol.model import BatchId, Decision, Plan, PlanToken, RowDigest
 from eos_sink.protocol.topic_rules import TopicRules
 from eos_sink.protocol.values import Position
@@ -13,6 +13,7 @@ from eos_sink.protocol.written import MOST_RANGES, WrittenNumbers
 
 FOREVER = 2**63 - 1
 MB = 1024 * 1024
+MOST_BYTES, LEAST_ROOM = 16 * MB, MB // 4
 
 
 def plan(tasks: int | None, given_up: int = 0) -> Plan:
@@ -155,3 +156,36 @@ def test_the_lowest_range_of_too_many_is_forgotten() -> None:
     more = full.add(2 * MOST_RANGES)
     assert (more.ranges[0], len(more.ranges)) == ((2, 2), MOST_RANGES)
     assert more.forgotten_below == 1
+
+
+@pytest.mark.parametrize(
+    ("room", "sent", "part", "after"),
+    [
+        (MOST_BYTES, 60_000, 0.2, MOST_BYTES),
+        (2_000_000, 60_000, 0.25, 2_000_000),
+        (2_000_000, 1_500_000, 0.25, 3_000_000),
+        (MOST_BYTES, MOST_BYTES, 0.2, MOST_BYTES),
+        (MOST_BYTES, 6_000_000, 0.75, 2_000_000),
+        (1_000_000, 6_000_000, 0.5, 1_000_000),
+        (MOST_BYTES, 100, 0.9, LEAST_ROOM),
+        (2_560_000, 0, 0.9, 2_570_000),
+        (2_560_000, 0, 0.2, 2_570_000),
+        (MOST_BYTES, 0, 0.9, MOST_BYTES),
+    ],
+)
+def test_the_driver_takes_as_many_rows_as_it_can_write_in_time(
+    room: int, sent: int, part: float, after: int
+) -> None:
+    assert room_after(room, sent, part) == after
+
+
+@pytest.mark.parametrize(
+    ("room", "sent", "after"),
+    [
+        (MOST_BYTES, 4_000_000, 1_000_000),
+        (300_000, 4_000_000, 300_000),
+        (MOST_BYTES, 9, LEAST_ROOM),
+    ],
+)
+def test_a_decision_that_fails_leaves_less_room_for_rows(room: int, sent: int, after: int) -> None:
+    assert room_after_failure(room, sent) == after
