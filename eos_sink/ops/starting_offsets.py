@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from enum import Enum
@@ -28,6 +29,7 @@ from eos_sink.sink_options import SinkOptions, SourceOptions
 Connect = Callable[[ClusterConfig], Kafka]
 
 _EARLIEST, _LATEST = -2, -1
+_LOGGER = logging.getLogger("eos_sink.ops")
 
 
 class Default(Enum):
@@ -137,11 +139,21 @@ class _Query:
             for place, offset in committed.items()
             if place not in known and (topics is None or topics.selects(place[0]))
         }
-        position = SourcePosition(group, BatchId("", -1), begins, begins)
-        gone = read_logs(self._kafka, position, self._deadline).find_gone(position, lambda _: True)
-        if gone:
+        logs = read_logs(self._kafka, None, self._deadline, begins)
+        if absent := sorted(begins.keys() - logs.bounds.keys()):
+            # No tool deletes them: Kafka does, with the topic, unless it has missed that.
+            _LOGGER.warning(
+                "Query %s: group %s has offsets of partitions that do not exist: %s. They are left "
+                "out.",
+                self.names.query,
+                group,
+                ", ".join(f"{topic}[{number}]" for topic, number in absent),
+            )
+        there = {place: begins[place] for place in begins if place in logs.bounds}
+        position = SourcePosition(group, BatchId("", -1), there, there)
+        if gone := logs.find_gone(position, lambda _: True):
             raise stop(Reason.ROWS_GONE_BEFORE_GROUP, places_gone=gone)
-        return begins
+        return there
 
     def _note_start(self) -> Offsets:
         """Note what is in the checkpoint of a query that the log does not know; return where a

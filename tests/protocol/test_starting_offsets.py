@@ -130,6 +130,15 @@ def test_rows_that_were_deleted_before_the_groups_offset_stop_the_first_start(
     assert list(raised.value.data["places"]) == [f"{INPUT}[0]"]
 
 
+def test_an_offset_of_the_group_in_no_partition_is_left_out_by_name(
+    world: ReadingWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kafka deletes it with the partition, unless it has missed that; no tool can."""
+    world.cluster.groups.commit_offsets(GROUP, {(INPUT, 0): 2, (INPUT, 7): 5})
+    assert find(world, default="committed") == {"0": 2, "1": -2}
+    assert f"{INPUT}[7]" in caplog.text
+
+
 class TestABatchThatIsThereUnfinished:
     """Nothing in a checkpoint tells which sink has begun a batch."""
 
