@@ -29,7 +29,7 @@ from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster, Security
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.minispark import TaskBrokeOffError
-from integration.operator_commands import WAITING, Operator, run_command
+from integration.operator_commands import Operator, run_command
 from integration.own_kafka import start_own_kafka
 from integration.query import Query
 from integration.secured_query import ANNS_WORD, SecuredQuery, commands, documented
@@ -382,7 +382,8 @@ def test_a_read_only_operator_needs_few_permissions_and_sees_what_is_missing(
     ids = Acl("Describe", Resource.TRANSACTIONAL_ID, prefix, prefixed=True)
     groups = Acl("Describe", Resource.GROUP, prefix, prefixed=True)
     reads = Acl("Read", Resource.TOPIC, log)
-    query.access.allow(user, ids, groups, reads)
+    rows = Acl("Read", Resource.TOPIC, query.topic)
+    query.access.allow(user, ids, groups, reads, rows)
     login = query.access.options(user)
     config = tmp_path / "looks.properties"
     config.write_text("\n".join(f"{n.removeprefix('kafka.')}={v}" for n, v in login.items()))
@@ -390,7 +391,7 @@ def test_a_read_only_operator_needs_few_permissions_and_sees_what_is_missing(
     def status() -> tuple[dict[str, Any], list[str]]:
         words = ["status", "--json", "--command-config", str(config), "--log-topic", log]
         words += ["--bootstrap-server", login["kafka.bootstrap.servers"]]
-        document = run_command(*words, expect=WAITING).document
+        document = run_command(*words, expect=None).document
         return document, [each for problem in document["not_seen"] for each in problem["missing"]]
 
     document, missing = status()
@@ -407,6 +408,9 @@ def test_a_read_only_operator_needs_few_permissions_and_sees_what_is_missing(
     assert missing == [f"Describe on group {query.options.names.group}"]
     assert document["queries"][0]["outcome"] == "open"
     query.access.allow(user, groups)
+    query.access.revoke(user, rows)
+    document, missing = status()
+    assert missing == [f"Describe on topic {query.topic}"]
     query.access.revoke(user, reads)
     document, missing = status()
     assert missing == [str(reads)]

@@ -129,9 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _drop_output()
         if report is None:
             return ExitCode.CANNOT_RUN
-    if report.interrupted:
-        return ExitCode.INTERRUPTED
-    return ExitCode.OK if report.ok else ExitCode.FAILED
+    return report.exit_code
 
 
 @cache

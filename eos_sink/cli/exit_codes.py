@@ -15,6 +15,7 @@ class ExitCode(IntEnum):
     OK = 0
     FAILED = 1
     CANNOT_RUN = 2
+    NOT_SEEN = 3
     INTERRUPTED = 130
 
 
@@ -22,6 +23,7 @@ MEANINGS: Mapping[ExitCode, str] = {
     ExitCode.OK: "all is well",
     ExitCode.FAILED: "the command ran, and found something that needs attention",
     ExitCode.CANNOT_RUN: "it could not run: wrong usage, no broker, no permission, or a refusal",
+    ExitCode.NOT_SEEN: "nothing needs attention in what was seen, and something could not be seen",
     ExitCode.INTERRUPTED: "interrupted with Ctrl-C",
 }
 """What a code means for a command that does not say more."""

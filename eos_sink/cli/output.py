@@ -17,6 +17,8 @@ from enum import Enum
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, TextIO
 
+from eos_sink.cli.exit_codes import ExitCode
+
 if TYPE_CHECKING:
     from rich.text import Text
 
@@ -89,6 +91,7 @@ class Report:
         rows: all with the same columns; without any there is no table.
         notes: sentences.
         ok: False makes the command's exit code 1.
+        unseen: something could not be seen; makes the exit code 3 if all else is well.
         document: the same for programs: JSON, or what `encode_value` makes of a value.
         left: how many columns are aligned left; the others are aligned right.
         interrupted: Ctrl-C ended the command early; makes the exit code 130.
@@ -104,6 +107,15 @@ class Report:
     interrupted: bool = False
     wrap: int = 0
     lines: bool = False
+    unseen: bool = False
+
+    @property
+    def exit_code(self) -> ExitCode:
+        if self.interrupted:
+            return ExitCode.INTERRUPTED
+        if not self.ok:
+            return ExitCode.FAILED
+        return ExitCode.NOT_SEEN if self.unseen else ExitCode.OK
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import Cell, CommandError, Report, TableRow, span
 from eos_sink.cli.query_name import add_query, find_query
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.ops.alerts import find_alerts
+from eos_sink.ops.alerts import AlertKind, find_alerts
 from eos_sink.ops.documents import query_document, transaction_document
 from eos_sink.ops.observer import Observer
 from eos_sink.ops.status import QueryStatus, Snapshot
@@ -28,8 +28,8 @@ examples:
 """
 EXIT_CODES = {
     ExitCode.OK: "no action is needed",
-    ExitCode.FAILED: "something needs an operator or could not be read, as the lines below the "
-    "table say",
+    ExitCode.FAILED: "something needs an operator, as the lines below the table say",
+    ExitCode.NOT_SEEN: "nothing does in what could be seen, and something could not",
 }
 
 SOURCE_LAG = "source lag"
@@ -94,7 +94,8 @@ def make_report(found: Snapshot, arguments: argparse.Namespace) -> Report:
     return Report(
         [_make_row(each, found.at_ms, sourced=sourced) for each in found.queries],
         notes,
-        ok=not alerts,
+        ok=all(each.kind is AlertKind.UNSEEN for each in alerts),
+        unseen=bool(alerts),
         document=document,
     )
 
@@ -110,6 +111,9 @@ def select_queries(found: Snapshot, queries: Sequence[str], prefix: str) -> Snap
     known = [each.names for each in found.queries]
     named = {find_query(name, known if found.log else None, prefix) for name in queries}
     missing = sorted(names.shown for names in named.difference(known))
+    if missing and not found.is_whole:
+        unread = " ".join(each.what for each in found.problems)
+        raise CommandError(f"of {', '.join(missing)} nothing is seen. {unread}")
     if missing:
         raise CommandError(f"the decision log has no query {', '.join(missing)}")
     return found.select(tuple(each for each in found.queries if each.names in named))

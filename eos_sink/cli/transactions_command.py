@@ -83,7 +83,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_commands("action", required=True)
     codes = {
         ExitCode.OK: "all transactions were read",
-        ExitCode.FAILED: "not all could be read, as the lines below the table say",
+        ExitCode.NOT_SEEN: "not all could be read, as the lines below the table say",
     }
     action = parser.add_command("list", "List the queries' transactions.", _LIST, codes)
     action.add_argument("--open", action="store_true", help="List open transactions only.")
@@ -276,7 +276,8 @@ def _report_list(snapshot: Snapshot, listed: Sequence[QueryTransaction]) -> Repo
             f"{len(listed)} transactional ids, {len(open_)} with an open transaction{decided}.",
             *problems,
         ),
-        ok=not problems,
+        ok=True,
+        unseen=bool(problems),
         document={
             "at_ms": snapshot.at_ms,
             "transactions": [_document(each, snapshot.at_ms) for each in listed],

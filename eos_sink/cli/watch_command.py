@@ -120,10 +120,9 @@ def _watch(admin: Admin, view: View, arguments: argparse.Namespace) -> None:
             look = observer.look(deadline)
             events = tracker.update(look)
             look = select_queries(look, arguments.query, arguments.prefix)
-            ends = admin.list_offsets(look.topics, deadline)
             known = {each.query for each in look.queries}
             events = [each for each in events if each.query in known]
-            view.show(look, tracker.measure(look, ends), events)
+            view.show(look, tracker.measure(look), events)
             silent = look.silent
         except EosSinkError as error:
             if not updates:

@@ -42,11 +42,13 @@ class LogPage:
         ends: where to read on, by partition.
         recreated: the topic was deleted and created again: the given offsets were ignored, and
             earlier records are no longer valid.
+        unread: why a partition could not be read; what it has is missing here.
     """
 
     lines: tuple[LogLine, ...] = ()
     ends: Mapping[int, int] = field(default_factory=dict)
     recreated: bool = False
+    unread: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from eos_sink.kafka.admin_interface import PartitionOffsets
-from eos_sink.kafka.interfaces import Unseen
 from eos_sink.metrics.names import Count
 from eos_sink.ops.history import Written
 from eos_sink.ops.status import QueryStatus, Snapshot
@@ -16,8 +15,6 @@ from eos_sink.protocol.outcome import Outcome
 
 WINDOW_MS = 60_000
 """The time over which throughput is measured."""
-
-Ends = Mapping[str, "tuple[PartitionOffsets, ...] | Unseen"]
 
 
 class EventKind(Enum):
@@ -119,12 +116,8 @@ class ActivityTracker:
             del decided[: min(len(old), max(0, len(decided) - self._recent))]
         return found
 
-    def measure(self, look: Snapshot, ends: Ends) -> list[Throughput]:
-        """The throughput of each query of the last snapshot.
-
-        Args:
-            ends: of `look.topics`.
-        """
+    def measure(self, look: Snapshot) -> list[Throughput]:
+        """The throughput of each query of the last snapshot."""
         found = []
         for status in look.queries:
             decided = self._decided.get(status.query, [])
@@ -135,19 +128,21 @@ class ActivityTracker:
                     rows_per_s=sum(each.rows for each in lately) * 1000 / WINDOW_MS,
                     batches_per_min=len(lately) * 60_000 / WINDOW_MS,
                     recent=tuple(each.rows for each in decided[-self._recent :]),
-                    behind=_sum_behind(status, ends),
+                    behind=_sum_behind(status, look.ends),
                 )
             )
         return found
 
 
-def _sum_behind(status: QueryStatus, ends: Ends) -> int | None:
+def _sum_behind(
+    status: QueryStatus, ends: Mapping[str, tuple[PartitionOffsets, ...]]
+) -> int | None:
     total = 0
     for topic in status.decision.topics if status.decision else ():
-        found = ends.get(topic)
-        if not isinstance(found, tuple):
+        # One that is gone has none.
+        if not ends.get(topic):
             return None
-        total += sum(each.end - each.stable for each in found)
+        total += sum(each.end - each.stable for each in ends[topic])
     return total
 
 

@@ -7,14 +7,21 @@ from dataclasses import dataclass
 from enum import Enum
 
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
+from eos_sink.kafka.admin_interface import BlockingTransaction
 from eos_sink.messages import run_again
-from eos_sink.ops.status import Driver, QueryStatus, QueryTransaction, Snapshot
+from eos_sink.ops.status import (
+    NEAR,
+    Driver,
+    QueryStatus,
+    QueryTransaction,
+    Snapshot,
+    parse_group,
+)
 from eos_sink.protocol.outcome import Outcome
 from eos_sink.shell import quote, sink_command
 
 # A driver settles a batch within seconds, and tries again until its step's timeout (2 minutes).
 _LONG_MS = 120_000
-_NEAR = 0.8
 _SHOWN = 3
 
 
@@ -29,6 +36,8 @@ class AlertKind(Enum):
     NEAR_TIMEOUT = "near its timeout"
     UNREADABLE = "unreadable records"
     NO_LOG = "decision log gone"
+    TOPIC_GONE = "topic gone"
+    HELD = "readers held up"
     UNSEEN = "not seen"
 
 
@@ -74,6 +83,8 @@ def find_alerts(snapshot: Snapshot, reach: str = "") -> tuple[Alert, ...]:
             )
         found += _check_decision(status, snapshot.at_ms, options)
         found += _check_undecided(status, snapshot.at_ms, options)
+        found += _check_topics(status, snapshot)
+    found += _check_holders(snapshot)
     found += _check_log(snapshot)
     found += (Alert(AlertKind.UNSEEN, "", each.what, "") for each in snapshot.problems)
     return tuple(found)
@@ -109,12 +120,12 @@ def _check_undecided(status: QueryStatus, now_ms: int, options: str) -> Iterator
             f"readers for {_seconds(max(t.left_ms(now_ms) for t in undecided))} more.",
             f"{start} the query, which aborts them and writes the batch again{abort}",
         )
-    elif near := [each for each in undecided if _is_near(each, now_ms)]:
+    elif near := [each for each in undecided if each.is_near(now_ms)]:
         left = _seconds(min(each.left_ms(now_ms) for each in near))
         yield Alert(
             AlertKind.NEAR_TIMEOUT,
             status.query,
-            f"{_count(near)} beyond {_NEAR:.0%} of the transaction timeout ({left} left): a batch "
+            f"{_count(near)} beyond {NEAR:.0%} of the transaction timeout ({left} left): a batch "
             "that takes longer is not decided, and is repeated.",
             "Make batches smaller (maxOffsetsPerTrigger, maxFilesPerTrigger) or raise "
             "eos.transaction.timeout.ms, up to the brokers' transaction.max.timeout.ms.",
@@ -127,7 +138,7 @@ def _check_decision(status: QueryStatus, now_ms: int, options: str) -> Iterator[
     stalled = (
         status.last_run_ended
         or now_ms - (status.decided_at_ms or now_ms) > _LONG_MS
-        or any(_is_near(each, now_ms) for each in open_)
+        or any(each.is_near(now_ms) for each in open_)
     )
     if outcome is Outcome.IN_DOUBT:
         partitions = status.partitions_that_are(Outcome.IN_DOUBT)
@@ -177,6 +188,39 @@ def _check_decision(status: QueryStatus, now_ms: int, options: str) -> Iterator[
         )
 
 
+def _check_topics(status: QueryStatus, snapshot: Snapshot) -> Iterator[Alert]:
+    topics = status.decision.topics if status.decision else {}
+    if gone := [topic for topic in topics if snapshot.ends.get(topic) == ()]:
+        yield Alert(
+            AlertKind.TOPIC_GONE,
+            status.query,
+            f"{status.batch} has written to {', '.join(sorted(gone))}, and there is no such topic: "
+            "its rows are not there.",
+            "Find out who has deleted it. A batch with rows for it fails until it is there again.",
+        )
+
+
+def _check_holders(snapshot: Snapshot) -> Iterator[Alert]:
+    """Who holds up readers, by transaction. What the queries have decided or left open is told by
+    the alerts about them."""
+    told = {each.transactional_id for status in snapshot.queries for each in status.open}
+    places: dict[BlockingTransaction, list[str]] = {}
+    for (topic, number), holder in sorted(snapshot.holders.items()):
+        if holder.transactional_id not in told:
+            places.setdefault(holder, []).append(f"{topic}[{number}]")
+    for holder, held in places.items():
+        where = f"{', '.join(held[:_SHOWN])}{' ...' if len(held) > _SHOWN else ''}"
+        if holder.transactional_id is None:
+            what = "which no coordinator names: none answers, or this principal may not see it"
+            do = "Look again when all brokers answer; then see docs/runbook.md#readers-stuck."
+            yield Alert(AlertKind.UNSEEN, "", f"Readers of {where} wait for {holder}, {what}.", do)
+            continue
+        is_own = parse_group(holder.transactional_id) is not None
+        what = "which has ended, or is near its timeout"
+        do = "Start its query, which ends it." if is_own else "See docs/runbook.md#readers-stuck."
+        yield Alert(AlertKind.HELD, "", f"Readers of {where} wait for {holder}, {what}.", do)
+
+
 def _spark_commit_log(status: QueryStatus) -> str:
     batch = status.batch
     if batch is None or not batch.numbering.is_by_spark:
@@ -214,7 +258,7 @@ def _check_log(snapshot: Snapshot) -> Iterator[Alert]:
             "deleted or emptied, and the next start of each query stops: see 'A decision log that "
             "is gone' in docs/resolve.md, and do not create the topic by hand.",
         )
-    near = [each for each in snapshot.unknown if _is_near(each, snapshot.at_ms)]
+    near = [each for each in snapshot.unknown if each.is_near(snapshot.at_ms)]
     if near:
         ids = ", ".join(each.transactional_id for each in near[:_SHOWN])
         yield Alert(
@@ -224,10 +268,6 @@ def _check_log(snapshot: Snapshot) -> Iterator[Alert]:
             "Their queries may use another eos.log.topic: see --log-topic. Otherwise their "
             "timeout ends them.",
         )
-
-
-def _is_near(each: QueryTransaction, now_ms: int) -> bool:
-    return each.age_ms(now_ms) > _NEAR * each.state.timeout_ms
 
 
 def _count(transactions: Sequence[QueryTransaction]) -> str:

@@ -22,7 +22,6 @@ from prometheus_client.registry import Collector
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.admin_interface import Admin, PartitionOffsets
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Unseen
 from eos_sink.metrics.names import STEP_SECONDS, Count, Gauge
 from eos_sink.ops.documents import query_document
 from eos_sink.ops.observer import Observer
@@ -184,30 +183,17 @@ class Scraper(Collector):
         except EosSinkError as error:
             self._disconnect()
             return Scrape(None, {}, 0, self._clock() - begun, str(error))
-        ends, unseen = _read_ends(self._admin, snapshot.topics, deadline)
         if snapshot.silent:
             self._disconnect()
         now = self._clock()
-        delays = self._delays.update(ends, now)
-        unseen += len(snapshot.problems) + bool(snapshot.unrecorded)
+        delays = self._delays.update(snapshot.ends, now)
+        unseen = len(snapshot.problems) + bool(snapshot.unrecorded)
         return Scrape(snapshot, delays, unseen, now - begun)
 
     def _disconnect(self) -> None:
         if self._admin is not None:
             self._admin.close()
         self._admin = self._observer = None
-
-
-def _read_ends(admin: Admin, topics: list[str], deadline: Deadline) -> tuple[Ends, int]:
-    """The ends of topics, and how many could not be read."""
-    if not topics:
-        return {}, 0
-    try:
-        answers = admin.list_offsets(topics, deadline)
-    except EosSinkError:
-        return {}, 1
-    seen = {name: ends for name, ends in answers.items() if not isinstance(ends, Unseen)}
-    return seen, len(answers) - len(seen)
 
 
 class _Families:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -12,7 +12,7 @@ from eos_sink.driver.evidence import ask_topics
 from eos_sink.driver.processes import is_dead_here
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.admin_interface import Admin
+from eos_sink.kafka.admin_interface import Admin, BlockingTransaction, PartitionOffsets
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.history import (
@@ -29,6 +29,7 @@ from eos_sink.ops.status import (
     QueryTransaction,
     Snapshot,
     group_by_query,
+    topics_of,
 )
 from eos_sink.protocol.model import Decision
 from eos_sink.protocol.outcome import Evidence, Outcome, Source, evidence_in_log, missing, outcome
@@ -69,6 +70,7 @@ class Observer:
         self._answers: dict[Transaction, Evidence] = {}
         self._ask_again_ms: dict[Transaction, int] = {}
         self._problems: list[Problem] = []
+        self._is_whole = True
 
     def look(self, deadline: Deadline) -> Snapshot:
         """Take a snapshot.
@@ -102,9 +104,23 @@ class Observer:
             for state in states.get(None, ())
             if state.transaction.transactional_id.startswith(self._prefix)
         )
-        unrecorded = () if known else self._list_unrecorded(deadline)
-        unreadable, problems = tuple(self._unreadable), tuple(self._problems)
-        return Snapshot(at_ms, log, queries, unknown, unreadable, problems, tuple(new), unrecorded)
+        # A partition of the log that was not read may have the queries.
+        unrecorded = () if known or not self._is_whole else self._list_unrecorded(deadline)
+        ends = self._read_ends(topics_of(queries), deadline)
+        holders = self._find_holders(ends, deadline)
+        return Snapshot(
+            at_ms,
+            log,
+            queries,
+            unknown,
+            tuple(self._unreadable),
+            tuple(self._problems),
+            tuple(new),
+            unrecorded,
+            ends,
+            holders,
+            self._is_whole,
+        )
 
     def _read_log(self, deadline: Deadline) -> tuple[bool, list[Written]]:
         """Return True if there is a log, and its new records."""
@@ -118,8 +134,12 @@ class Observer:
         if page is None:
             return False, []
         if page.recreated:
-            self._records, self._unreadable, self._settled = {}, [], {}
-        self._ends = dict(page.ends)
+            self._records, self._unreadable, self._settled, self._ends = {}, [], {}, {}
+        self._ends |= page.ends
+        self._is_whole = not page.unread
+        for number, why in page.unread.items():
+            what = f"Partition {number} of the decision log is not seen, nor its queries: {why}"
+            self._problems.append(Problem(what))
         new, unreadable = read_records(page.lines)
         for written in new:
             records = self._records.setdefault(written.query, [])
@@ -236,15 +256,59 @@ class Observer:
         records = (history.latest.record for history in known if history.latest)
         sources = (r.source for r in records if r.source and not r.source.stale)
         topics = sorted({topic for source in sources for topic, _ in source.end})
-        found: dict[Place, int] = {}
+        found = self._read_ends(topics, deadline, " of the source")
+        return {(topic, each.partition): each.end for topic in found for each in found[topic]}
+
+    def _read_ends(
+        self, topics: Sequence[str], deadline: Deadline, what: str = ""
+    ) -> dict[str, tuple[PartitionOffsets, ...]]:
+        """The ends of topics, as far as they may be seen."""
+        found: dict[str, tuple[PartitionOffsets, ...]] = {}
         if not topics:
             return found
         with self._collect_problems():
             for topic, ends in self._admin.list_offsets(topics, _share(deadline)).items():
                 with self._collect_problems():
                     if isinstance(ends, Unseen):
-                        raise ends.error(f"Topic {topic} of the source cannot be seen")
-                    found.update({(topic, each.partition): each.end for each in ends})
+                        raise ends.error(f"Topic {topic}{what} cannot be seen")
+                    found[topic] = ends
+        return found
+
+    def _find_holders(
+        self, ends: Mapping[str, tuple[PartitionOffsets, ...]], deadline: Deadline
+    ) -> dict[Place, BlockingTransaction]:
+        """Who holds up readers, but for transactions that are under way: their coordinator has not
+        ended them, and they have some time left."""
+        share = _share(deadline)
+        held = {
+            (topic, each.partition): each.stable
+            for topic, partitions in ends.items()
+            for each in partitions
+            if each.stable < each.end
+        }
+        found = self._ask_holders(held, share)
+        ids = sorted({each.transactional_id for each in found.values() if each.transactional_id})
+        states: Mapping[str, TransactionState] = {}
+        with self._collect_problems():
+            states = self._admin.describe_transactions(ids, share) if ids else {}
+        now = self._clock_ms()
+        left = {
+            place: held[place]
+            for place, holder in found.items()
+            if not _is_under_way(states.get(holder.transactional_id or ""), now)
+        }
+        # It may have ended between the two questions.
+        return self._ask_holders(left, share)
+
+    def _ask_holders(
+        self, held: Mapping[Place, int], deadline: Deadline
+    ) -> dict[Place, BlockingTransaction]:
+        found: dict[Place, BlockingTransaction] = {}
+        for name in sorted({topic for topic, _ in held}):
+            stable = {number: at for (topic, number), at in held.items() if topic == name}
+            with self._collect_problems():
+                holders = self._admin.blocking_transactions(name, stable, deadline)
+                found |= {(name, number): each for number, each in holders.items()}
         return found
 
     @contextmanager
@@ -256,6 +320,10 @@ class Observer:
             problem = Problem.of(error)
             if problem not in self._problems:
                 self._problems.append(problem)
+
+
+def _is_under_way(state: TransactionState | None, now_ms: int) -> bool:
+    return state is not None and not state.has_ended and not QueryTransaction(state).is_near(now_ms)
 
 
 def _share(deadline: Deadline) -> Deadline:

@@ -9,6 +9,7 @@ from enum import Enum
 
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames, TaskId
+from eos_sink.kafka.admin_interface import BlockingTransaction, PartitionOffsets
 from eos_sink.metrics.names import Count
 from eos_sink.ops.history import History, Unreadable, Written
 from eos_sink.protocol.model import (
@@ -22,11 +23,21 @@ from eos_sink.protocol.model import (
 )
 from eos_sink.protocol.outcome import Outcome, batch_outcome
 from eos_sink.protocol.source_rules import returns_to_start
-from eos_sink.protocol.values import Offsets, Transaction, TransactionState, TransactionStatus
+from eos_sink.protocol.values import (
+    Offsets,
+    Place,
+    Transaction,
+    TransactionState,
+    TransactionStatus,
+)
 
 _TRANSACTIONAL_ID = re.compile(
     r"(.*-[0-9a-f]{10})-(?:driver|permission|start|[01]-(?:0|[1-9][0-9]*))", re.DOTALL
 )
+
+
+NEAR = 0.8
+"""The part of a transaction's time after which an operator hears of it."""
 
 
 class Driver(Enum):
@@ -99,6 +110,10 @@ class QueryTransaction:
         """Time until the coordinator aborts it. It may be negative: the coordinator looks for
         expired transactions every few seconds."""
         return self.state.timeout_ms - self.age_ms(now_ms)
+
+    def is_near(self, now_ms: int) -> bool:
+        """True if most of its time has passed."""
+        return self.age_ms(now_ms) > NEAR * self.state.timeout_ms
 
 
 @dataclass(frozen=True)
@@ -236,6 +251,11 @@ class Snapshot:
         records: new records since the previous snapshot, oldest first; in the first one, all.
         unrecorded: if the log has no query: ids under the prefix whose last transaction was
             committed, so there was a record of their query.
+        ends: of the topics that the latest decisions have written to, as far as they may be seen;
+            none of a topic that is gone.
+        holders: what readers of these topics wait for, without open transactions of the queries
+            and of other producers that are young.
+        is_whole: all partitions of the log were read.
     """
 
     at_ms: int
@@ -246,26 +266,33 @@ class Snapshot:
     problems: tuple[Problem, ...]
     records: tuple[Written, ...] = ()
     unrecorded: tuple[str, ...] = ()
+    ends: Mapping[str, tuple[PartitionOffsets, ...]] = field(default_factory=dict)
+    holders: Mapping[Place, BlockingTransaction] = field(default_factory=dict)
+    is_whole: bool = True
 
     @property
     def silent(self) -> bool:
         """True if a part of the cluster did not answer; a missing permission is an answer."""
         return not all(problem.missing for problem in self.problems)
 
-    @property
-    def topics(self) -> list[str]:
-        """The topics that the latest decisions have written to."""
-        return sorted({topic for q in self.queries if q.decision for topic in q.decision.topics})
-
     def select(self, queries: tuple[QueryStatus, ...]) -> Snapshot:
         """The same, about these queries only."""
         hidden = tuple(each.history.hidden for each in queries if each.history.hidden)
         starts = tuple(f"{each.names.group}-" for each in queries)
         own = tuple(each for each in self.unrecorded if each.startswith(starts))
-        return replace(self, queries=queries, unknown=(), unreadable=hidden, unrecorded=own)
+        topics = topics_of(queries)
+        holders = {place: each for place, each in self.holders.items() if place[0] in topics}
+        ends = {topic: each for topic, each in self.ends.items() if topic in topics}
+        seen = replace(self, queries=queries, unknown=(), unreadable=hidden, unrecorded=own)
+        return replace(seen, ends=ends, holders=holders)
 
     def query(self, name: str) -> QueryStatus | None:
         return next((each for each in self.queries if each.query == name), None)
+
+
+def topics_of(queries: Iterable[QueryStatus]) -> list[str]:
+    """The topics that the latest decisions have written to."""
+    return sorted({topic for q in queries if q.decision for topic in q.decision.topics})
 
 
 def parse_group(transactional_id: str) -> str | None:

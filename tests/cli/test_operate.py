@@ -12,6 +12,7 @@ import pytest
 
 from eos_sink import cli
 from eos_sink.cli import explain_command, status_command, transactions_command
+from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import CommandError, Report, render
 from eos_sink.driver import processes
 from eos_sink.kafka.deadline import Deadline
@@ -201,7 +202,7 @@ def test_a_missing_permission_is_named_and_the_rest_is_shown(world: World, ops: 
     decide_and_end(world)
     ops.admin.denied.add(Resource.GROUP)
     found = ops.status()
-    assert not found.ok
+    assert found.exit_code is ExitCode.NOT_SEEN
     assert cells(found)[0][5] == "unknown"
     assert f"lacks Describe on group eos-sink-{ops.query}" in render(found)
 

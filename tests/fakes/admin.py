@@ -67,10 +67,12 @@ class FakeAdmin:
                 if entry.offset >= starts.get(partition.partition, 0)
             ]
             for partition in log.partitions
+            if partition.has_leader
         ]
-        ends = {partition.partition: partition.last_stable for partition in log.partitions}
+        ends = {each.partition: each.last_stable for each in log.partitions if each.has_leader}
+        unread = {p.partition: "no leader" for p in log.partitions if not p.has_leader}
         ordered = heapq.merge(*lines, key=lambda line: line.at_ms)
-        return LogPage(tuple(ordered), ends, again and bool(since))
+        return LogPage(tuple(ordered), ends, again and bool(since), unread)
 
     def list_transactions(
         self, prefix: str, deadline: Deadline, *, ended: bool = False

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from eos_sink.decision_log import Entry
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.ops.activity import ActivityTracker, Ends, EventKind, QueryEvent, Throughput
+from eos_sink.ops.activity import ActivityTracker, EventKind, QueryEvent, Throughput
 from eos_sink.ops.observer import Observer
 from eos_sink.ops.resolve import (
     Choice,
@@ -92,8 +92,6 @@ class Watching:
     def kinds(self) -> list[EventKind]:
         return [each.kind for each in self.happened()]
 
-    def throughput(self, ends: Ends | None = None) -> Throughput:
-        if ends is None:
-            ends = self._eye.admin.list_offsets(self.look.topics, Deadline(5))
-        (found,) = self._tracker.measure(self.look, ends)
+    def throughput(self) -> Throughput:
+        (found,) = self._tracker.measure(self.look)
         return found

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import pytest
 
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames, TaskId
+from eos_sink.kafka.admin_interface import BlockingTransaction
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops.alerts import AlertKind, find_alerts
 from eos_sink.ops.history import History, Written, find_names
@@ -15,6 +18,8 @@ from eos_sink.ops.status import group_by_query
 from eos_sink.protocol.model import BatchId, LogRecord
 from eos_sink.protocol.outcome import Outcome
 from eos_sink.protocol.values import Position, Transaction, TransactionState, TransactionStatus
+from tests.fakes.kafka import FakeKafka
+from tests.fakes.producer import FakeProducer
 from tests.ops.operator import Eye
 from tests.protocol.driver import Driver, decide_and_die
 from tests.protocol.world import TOPIC, World, late_attempt
@@ -248,3 +253,86 @@ def test_a_witness_that_another_producer_s_transaction_hides_is_known_by_its_mar
     eye.admin.kafka.process.hook = lambda name, moment: calls.append(name)
     assert [eye.sees().outcome for _ in range(2)] == [Outcome.COMMITTED] * 2
     assert calls.count("kafka.visibility") == 2  # Before and after one call.
+
+
+# --- the topics that queries write to
+
+
+def kinds(eye: Eye) -> list[AlertKind]:
+    return [each.kind for each in find_alerts(eye.snapshot())]
+
+
+def test_a_topic_that_is_gone_is_no_healthy_one(world: World) -> None:
+    Driver(world).run(0, [b"a"])
+    assert kinds(Eye(world)) == []
+    del world.cluster.topics[TOPIC]
+    assert kinds(Eye(world)) == [AlertKind.TOPIC_GONE]
+
+
+def foreign_transaction(world: World, name: str = "other") -> FakeProducer:
+    """Begin one that has written a row to the topic."""
+    producer = FakeKafka(world.cluster).producer(name, 60_000)
+    producer.init(Deadline(5))
+    producer.begin()
+    producer.produce(TOPIC, b"foreign", partition=0)
+    producer.flush(Deadline(5))
+    return producer
+
+
+def test_a_foreign_transaction_that_lasts_holds_up_readers(world: World) -> None:
+    Driver(world).run(0, [b"a"])
+    eye = Eye(world)
+    foreign = foreign_transaction(world)
+    assert kinds(eye) == []
+    world.cluster.clock.advance(50)
+    (alert,) = find_alerts(eye.snapshot())
+    assert (alert.kind, alert.query) == (AlertKind.HELD, "")
+    assert f"{TOPIC}[0]" in alert.text
+    assert " other," in alert.text
+    foreign.abort(Deadline(5))
+    assert kinds(eye) == []
+
+
+def test_a_holder_that_no_coordinator_names_is_not_seen(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Driver(world).run(0, [b"a"])
+    eye = Eye(world)
+    foreign_transaction(world)
+    holder = BlockingTransaction(77, None)
+    monkeypatch.setattr(eye.admin, "blocking_transactions", lambda *_: {0: holder})
+    (alert,) = find_alerts(eye.snapshot())
+    assert alert.kind is AlertKind.UNSEEN
+    assert "producer id 77" in alert.text
+
+
+def test_a_transaction_that_ends_between_two_questions_holds_up_no_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Driver(world).run(0, [b"a"])
+    eye = Eye(world)
+    foreign = foreign_transaction(world)
+    describe = eye.admin.describe_transactions
+
+    def end(ids: Iterable[str], deadline: Deadline) -> Mapping[str, TransactionState]:
+        if "other" in ids:
+            foreign.commit(deadline)
+        return describe(ids, deadline)
+
+    monkeypatch.setattr(eye.admin, "describe_transactions", end)
+    assert kinds(eye) == []
+    assert world.visible() == [b"a", b"foreign"]
+
+
+def test_a_partition_of_the_log_without_a_leader_is_not_seen_and_nothing_is_known_lost(
+    world: World,
+) -> None:
+    Driver(world).run(0, [b"a"])
+    (partition,) = world.cluster.topics[world.options.log_topic].partitions
+    partition.has_leader = False
+    eye = Eye(world)
+    found = eye.snapshot()
+    assert (found.is_whole, found.unrecorded, found.queries) == (False, (), ())
+    assert [each.kind for each in find_alerts(found)] == [AlertKind.UNSEEN]
+    partition.has_leader = True
+    assert (eye.snapshot().is_whole, kinds(eye)) == (True, [])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -11,6 +13,7 @@ from eos_sink import cli
 from eos_sink.cli import explain_command, status_command
 from eos_sink.cli.notebook import SparkSide, make_status
 from eos_sink.cli.output import Report
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops.documents import query_document
 from eos_sink.ops.exporter import Scrape
@@ -18,7 +21,7 @@ from tests.ops.operator import Eye
 from tests.protocol.checkpoint import INPUT, Checkpoint
 from tests.protocol.driver import Driver
 from tests.protocol.source import GROUP, Reader, ReadingWorld, reading_world
-from tests.protocol.world import World, options
+from tests.protocol.world import TOPIC, World, options
 
 ROWS = 8
 REACH = ("--bootstrap-server", "kafka:9092")
@@ -84,9 +87,16 @@ def test_a_query_without_the_option_is_asked_nothing_more(
 ) -> None:
     world.options = options()
     Driver(world).run(0, [b"a"])
-    eye = Eye(world)
-    monkeypatch.setattr(eye.admin, "list_offsets", None)
+    eye, asked = Eye(world), list[str]()
+    list_offsets = eye.admin.list_offsets
+
+    def note(topics: Sequence[str], deadline: Deadline) -> Any:
+        asked.extend(topics)
+        return list_offsets(topics, deadline)
+
+    monkeypatch.setattr(eye.admin, "list_offsets", note)
     report, samples = show(eye, world)
+    assert asked == [TOPIC]
     assert report.document is not None
     assert report.document["queries"][0]["source"] is None
     assert "source lag" not in report.columns

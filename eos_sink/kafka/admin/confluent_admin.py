@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 # An operator waits for it, and can try again.
 _FIRST_ANSWER_S = 5.0
+# A partition of the log without a leader must not hide the others.
+_PARTITION_S = 5.0
 
 
 class ConfluentAdmin:
@@ -67,7 +69,7 @@ class ConfluentAdmin:
             if since and before in ("", self._log_id):
                 starts = {number: since.get(number, 0) for number in described.partitions}
                 page = self._read_log(starts, deadline)
-                if all(page.ends[number] >= start for number, start in starts.items()):
+                if all(page.ends.get(each, start) >= start for each, start in starts.items()):
                     return page
             page = self._read_log(dict.fromkeys(described.partitions, 0), deadline)
             return replace(page, recreated=bool(since))
@@ -184,11 +186,16 @@ class ConfluentAdmin:
     def _read_log(self, starts: Mapping[int, int], deadline: Deadline) -> LogPage:
         lines: dict[int, list[LogLine]] = {}
         ends: dict[int, int] = {}
+        unread: dict[int, str] = {}
         for number, start in starts.items():
-            lines[number], ends[number] = self._read_partition(number, start, deadline)
+            soon = deadline.within(min(_PARTITION_S, deadline.left / 2))
+            try:
+                lines[number], ends[number] = self._read_partition(number, start, soon)
+            except OutcomeUnknownError as silent:
+                unread[number] = silent.message
         # It keeps the order of a partition's records, even if their writers' clocks differ.
         ordered = heapq.merge(*lines.values(), key=lambda line: line.at_ms)
-        return LogPage(tuple(ordered), ends)
+        return LogPage(tuple(ordered), ends, unread=unread)
 
     def _read_partition(
         self, number: int, start: int, deadline: Deadline
