@@ -103,10 +103,11 @@ def run(arguments: argparse.Namespace) -> Report:
             return _run_once(scraper, file)
         if file is not None:
             interval = arguments.interval or _TEXTFILE_INTERVAL_S
+            _write(scraper.scrape(), file)
             _log(f"Writing {file} every {interval:g} s.")
             while True:
-                _write(scraper.scrape(), file)
                 time.sleep(interval)
+                _write_again(scraper.scrape(), file)
         _serve(scraper, arguments.address, arguments.port)
         while True:
             Event().wait()
@@ -143,6 +144,14 @@ def _write(scrape: Scrape, file: Path) -> None:
         write_text(scrape, file)
     except OSError as error:
         raise CommandError(f"--textfile {file}: {error}") from error
+
+
+def _write_again(scrape: Scrape, file: Path) -> None:
+    """Its disk may be full for a while."""
+    try:
+        _write(scrape, file)
+    except CommandError as error:
+        _log(str(error))
 
 
 def _log(what: str) -> None:

@@ -350,6 +350,17 @@ def test_a_text_file_is_replaced_whole_and_leaves_nothing_beside_it(
         write_text(scrape, gone / "eos-sink.prom")
 
 
+def test_a_text_file_that_cannot_be_written_again_is_told_and_tried_later(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scrape, file = Scraped(world).scraper.scrape(), tmp_path / "gone" / "eos-sink.prom"
+    exporter_command._write_again(scrape, file)
+    assert str(file) in capsys.readouterr().err
+    file.parent.mkdir()
+    exporter_command._write_again(scrape, file)
+    assert file.read_text() == scrape.text()
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

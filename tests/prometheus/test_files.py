@@ -19,7 +19,7 @@ from tests.prometheus.promtool import (
 
 
 def test_the_configuration_and_its_rules_are_prometheus_own() -> None:
-    assert "14 rules" in promtool("check", "config", str(CONF / "prometheus.yml"))
+    assert "16 rules" in promtool("check", "config", str(CONF / "prometheus.yml"))
 
 
 def test_each_alert_fires_for_its_cause_and_a_healthy_query_for_none() -> None:
@@ -47,7 +47,6 @@ def test_the_dashboard_asks_for_what_there_is() -> None:
     missing = SERIES - asked - set[str]().union(*(asked_for(str(r["expr"])) for r in rules()))
     assert missing <= {
         "eos_sink_exporter_look_duration_seconds",
-        "eos_sink_exporter_unseen",
         "eos_sink_last_batch_bytes",
         "eos_sink_last_batch_partitions",
         "eos_sink_last_batch_rows",
