@@ -666,6 +666,15 @@ class Reason:
         "with {offsets} --use group, and start the query again.",
         _OF_STREAM,
     )
+    POSITION_OF_OLD_TOPIC = Text(
+        OperatorNeededError,
+        "the query cannot go on where its checkpoint stands: {gone}. The decision log does not "
+        "know where it stands, since {stale_since} without eos.source.group.id. Nothing was "
+        "written.",
+        "Set the offsets of group {group} to the first rows that are not in the topic, and accept "
+        "them with {offsets} --use group. {restart}",
+        "places",
+    )
     LOST_STATE = Text(
         OperatorNeededError,
         "{begins_new}, but that of {last} has state. Rows that wait in it (aggregates, joins, "

@@ -12,8 +12,8 @@ from typing import Protocol
 
 from eos_sink.decision_log.start_notes import read_note, write_note
 from eos_sink.driver.group_claims import find_movers, find_writers
-from eos_sink.errors import EosSinkError
-from eos_sink.identity import shown_location
+from eos_sink.errors import EosSinkError, OperatorNeededError
+from eos_sink.identity import QueryNames, shown_location
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.messages import Reason, stop
@@ -204,7 +204,7 @@ class SourceReader:
         if is_new_stream(record, batch):
             former = self.check_former(record.source, batch, deadline)
             if former is not None:
-                source = former.source
+                source = former[1].source
                 if source is not None:
                     # As if it were decided under this identity: the batch begins there.
                     source = replace(source, batch=replace(batch, batch=source.batch.batch))
@@ -214,12 +214,18 @@ class SourceReader:
                 if note is None or not note.is_before(batch.source, batch.batch):
                     raise self.refuse_begun(batch, deadline)
         now = self.read(record, batch, deadline)
-        moved = self.check(record, now, deadline)
+        try:
+            moved = self.check(record, now, deadline)
+        except OperatorNeededError:
+            if former is None or former[1].source is None:
+                raise
+            # Its remedy is for the identity that has the position.
+            raise self._moved_group(*former) from None
         return first_position(record, now, moved, follows=former is not None)
 
     def check_former(
         self, known: SourcePosition | None, batch: BatchId | None, deadline: Deadline
-    ) -> LogRecord | None:
+    ) -> tuple[QueryNames, LogRecord] | None:
         """Check that a query whose checkpoint is new to its record has not gone on under another
         identity, or goes on from there.
 
@@ -228,8 +234,8 @@ class SourceReader:
             batch: that Spark has begun, or begins next; None: there is no checkpoint.
 
         Returns:
-            The record of the one that has decided the batch before, so that the query has begun
-            this; None: there is none.
+            The one that has decided the batch before, so that the query has begun this, and its
+            record; None: there is none.
 
         Raises:
             OperatorNeededError: it has decided this batch, or one of another checkpoint last.
@@ -241,7 +247,7 @@ class SourceReader:
                 if batch and each.batch >= batch.batch:
                     raise moved_checkpoint(batch, other, record, each)
                 if batch and each.batch == batch.batch - 1:
-                    former = record
+                    former = other, record
         if former is None:
             self._check_movers(known, deadline, batch.batch if batch else 0)
         return former
@@ -309,11 +315,11 @@ class SourceReader:
             if is_further and (number or not self._is_elsewhere(record)):
                 furthest, last = at, (other, record)
         if last is not None:
-            (former, record), group = last, self._source.group
-            decided = record.source and record.source.batch
-            raise stop(
-                Reason.MOVED_GROUP, former=former, record=record, decided=decided, group=group
-            )
+            raise self._moved_group(*last)
+
+    def _moved_group(self, former: QueryNames, record: LogRecord) -> EosSinkError:
+        decided, group = record.source and record.source.batch, self._source.group
+        return stop(Reason.MOVED_GROUP, former=former, record=record, decided=decided, group=group)
 
     def _is_elsewhere(self, record: LogRecord) -> bool:
         """True if a query that has moved the group reads or writes other topics than this one."""

@@ -149,16 +149,21 @@ def _check_known(handover: Handover) -> None:
 
 
 def _check_topics(handover: Handover) -> None:
-    known, now = handover.known, handover.now
+    """The offsets of a checkpoint are of the topics that were there when it was made, also if the
+    position is not the query's any more."""
+    known, now = handover.record.source, handover.now
     if known is None or now is None:
         return
     ids = {**known.topics, **now.topics}
     made_again = {topic for topic, known_id in known.topics.items() if ids[topic] != known_id}
     if made_again:
-        under_state = known.needs_checkpoint and not handover.is_new
-        reason = Reason.ROWS_GONE_UNDER_STATE if under_state else Reason.ROWS_GONE
         places = (place for place in known.reached if place[0] in made_again)
         gone = dict.fromkeys(places, MADE_AGAIN)
+        reason = Reason.ROWS_GONE
+        if known.stale:
+            reason = Reason.POSITION_OF_OLD_TOPIC
+        elif known.needs_checkpoint and not handover.is_new:
+            reason = Reason.ROWS_GONE_UNDER_STATE
         raise stop(reason, batch=handover.batch, known=known, places_gone=gone)
 
 

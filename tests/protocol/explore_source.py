@@ -363,6 +363,8 @@ class SourceStory:
         elif "--use group" in remedy:
             self._set_group()
             self._use(Use.GROUP, remedy)
+            if "elete the checkpoint" in remedy:
+                self._delete()
         elif isinstance(error, OperatorNeededError) and self._choose(remedy):
             pass
         elif "elete the checkpoint" in remedy or "was deleted" in remedy or "newest" in remedy:

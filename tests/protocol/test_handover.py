@@ -94,6 +94,11 @@ UNWRITTEN = replace(frames(-1), decision=None)
         ({"now": replace(NEXT, topics=AGAIN)}, Reason.ROWS_GONE),
         ({"now": replace(FIRST, topics={})}, None),
         (
+            {"now": replace(NEXT, topics=AGAIN), "record": known(stale=True)},
+            Reason.POSITION_OF_OLD_TOPIC,
+        ),
+        ({"now": NEXT, "record": known(stale=True)}, None),
+        (
             {"now": replace(NEXT, topics=AGAIN), "record": known(stateful=True)},
             Reason.ROWS_GONE_UNDER_STATE,
         ),

@@ -98,6 +98,24 @@ def test_a_copy_that_is_too_old_is_put_back_once_and_the_lost_rows_given_up() ->
     assert any(each.world.accepted for each in stories)
 
 
+def test_a_source_that_is_made_again_before_a_change_of_identity_is_told_of_there() -> None:
+    """The new identity knows no position that a command could drop."""
+    strikes = Strike(Fault.SOURCE_AGAIN, 283, 20), Strike(Fault.OTHER_ID, 287)
+    assert play(SourcePlot(strikes)).violations == []
+
+
+def test_a_source_that_is_made_again_is_noticed_after_its_batch_was_dropped() -> None:
+    """The application that hung writes the commit of that batch to the checkpoint."""
+    strikes = (
+        Strike(Fault.LOSE_ANSWER, 93, 200),
+        Strike(Fault.LEAVE_RUN, 187, 200),
+        Strike(Fault.EXPIRE_GROUP, 188, 200),
+        Strike(Fault.OTHER_ID, 193, 200),
+        Strike(Fault.SOURCE_AGAIN, 194, 200),
+    )
+    assert play(SourcePlot(strikes, resets=True, retries=True, chosen=2)).violations == []
+
+
 def test_a_first_batch_that_sparks_own_sink_has_begun_is_for_that_to_finish() -> None:
     """Without its checkpoint its rows would be there twice."""
     story = play(SourcePlot((Strike(Fault.OTHER_SINK, 16),), own_sink=True))

@@ -326,6 +326,12 @@ class TestAFormerIdentity:
         reader.files.ends[0] = {0: 3, 1: 1}
         self.rename(reader)
         reader.begin()
+        with pytest.raises(OperatorNeededError, match="does not go on from there") as raised:
+            reader.driver.planner.plan()
+        assert "Start the query as it was then" in raised.value.remedy
+        # Only there the log knows the position that the commands of an error are about.
+        reader.world.options = source_options()
+        reader.restart()
         with pytest.raises(OperatorNeededError, match="skip 1 rows") as raised:
             reader.driver.planner.plan()
         assert raised.value.data["stands"] == {INPUT: {"0": 2, "1": 2}}

@@ -177,10 +177,10 @@ class Judge:
         """Transactions that had ended when a batch with them was decided."""
         world.cluster.coordinator.on_end = self._at_end_txn
 
-    def batch_is_past(self, ends: Ends) -> None:
+    def batch_is_past(self, ends: Ends, expected: list[bytes]) -> None:
         """Spark has written its commit log: each row up to here is visible once, or will be as
         soon as a zombie's open transaction before it has ended."""
-        expected, seen = self._world.rows(ends), Counter(self._world.settled())
+        seen = Counter(self._world.settled())
         wrong = {row: seen[row] for row in expected if seen[row] != 1}
         if wrong:
             self.violations.append(f"the query went past {ends} with {wrong}")
