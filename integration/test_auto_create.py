@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink_lab.testing import KafkaCluster
 from integration.conftest import MakeRun
+from integration.operator_commands import run_command
 from integration.own_kafka import start_own_kafka
 
 
@@ -27,3 +28,15 @@ def test_a_first_start_still_makes_the_log_as_it_has_to_be(
     run(generous, topic="readings").write(value=["a"])
     seen = AdminClient({"bootstrap.servers": generous.bootstrap_servers}).list_topics(timeout=30)
     assert len(seen.topics["__eos_sink_log"].partitions) == LOG_PARTITIONS
+
+
+def test_what_only_reads_creates_no_topic(generous: KafkaCluster) -> None:
+    """A topic that was deleted would come back, with other partitions."""
+    for words in (
+        ["status"],
+        ["doctor", "--topic", "gone"],
+        ["verify", "gone", "--stall-timeout", "5"],
+    ):
+        run_command(*words, "--bootstrap-server", generous.bootstrap_servers, expect=None)
+    seen = AdminClient({"bootstrap.servers": generous.bootstrap_servers}).list_topics(timeout=30)
+    assert "gone" not in seen.topics

@@ -215,7 +215,9 @@ class Lines:
             events, self._first = events[-_EVENTS:], False
         for each in events:
             self._print(each.at_ms, f"{each.query}: {describe_event(each)}")
-        alerts = {(each.kind, each.query): each for each in find_alerts(look, self._reach)}
+        # The texts of a query's alerts have times, which change.
+        found = find_alerts(look, self._reach)
+        alerts = {(each.kind, each.query or each.text): each for each in found}
         for about, alert in alerts.items():
             if about not in self._shown:
                 self._print(look.at_ms, f"! {alert}")

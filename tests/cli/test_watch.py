@@ -14,6 +14,7 @@ import eos_sink.__main__ as program
 from eos_sink import cli
 from eos_sink.cli.output import CommandError
 from eos_sink.cli.watch_command import JsonLines, Lines, Picture, View, draw_bars, make_view
+from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops.observer import Observer
 from tests.ops.operator import Watching
 from tests.protocol.driver import Driver, decide_and_die
@@ -63,6 +64,14 @@ def test_an_alert_is_shown_when_it_comes_and_again_when_it_comes_back(world: Wor
     assert "timeout" in told
     assert "!" not in shown.look()
     driver.run(1, [b"b"])
+    assert "!" not in shown.look()
+
+
+def test_each_thing_that_is_not_seen_is_shown(world: World) -> None:
+    Driver(world).run(0, [b"a"])
+    shown = Shown(world, lambda out: Lines(out, REACH))
+    shown._watching._eye.admin.denied |= {Resource.TRANSACTIONAL_ID, Resource.GROUP}
+    assert shown.look().count("! ") == 2
     assert "!" not in shown.look()
 
 
