@@ -77,8 +77,12 @@ def test_a_missing_coordinator_is_explained_by_its_topic() -> None:
 
 
 def test_a_producer_that_the_broker_has_forgotten_is_not_fenced() -> None:
-    """KIP-360: both were fatal once; the next init bumps the epoch or gives a new id."""
-    for code in (KafkaError.UNKNOWN_PRODUCER_ID, KafkaError.INVALID_PRODUCER_ID_MAPPING):
+    """KIP-360: they were fatal once; the next init bumps the epoch or gives a new id."""
+    for code in (
+        KafkaError.UNKNOWN_PRODUCER_ID,
+        KafkaError.INVALID_PRODUCER_ID_MAPPING,
+        KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ):
         assert MEANINGS[code] is Meaning.CORRUPTED
 
 
