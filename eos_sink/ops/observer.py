@@ -295,7 +295,7 @@ class Observer:
         left = {
             place: held[place]
             for place, holder in found.items()
-            if not _is_under_way(states.get(holder.transactional_id or ""), now)
+            if holder.transactional_id is None or _is_late(states.get(holder.transactional_id), now)
         }
         # It may have ended between the two questions.
         return self._ask_holders(left, share)
@@ -322,8 +322,9 @@ class Observer:
                 self._problems.append(problem)
 
 
-def _is_under_way(state: TransactionState | None, now_ms: int) -> bool:
-    return state is not None and not state.has_ended and not QueryTransaction(state).is_near(now_ms)
+def _is_late(state: TransactionState | None, now_ms: int) -> bool:
+    """Not of one that could not be described: that is a problem of its own."""
+    return state is not None and (state.has_ended or QueryTransaction(state).is_near(now_ms))
 
 
 def _share(deadline: Deadline) -> Deadline:

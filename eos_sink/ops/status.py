@@ -63,7 +63,9 @@ class Problem:
 
     @staticmethod
     def of(error: EosSinkError) -> Problem:
-        return Problem(str(error), tuple(error.data.get("missing", ())))
+        # A command of the remedy has a line of its own.
+        rest = str(error).removeprefix(error.message).replace("\n", " ")
+        return Problem(f"{error.message}{rest}", tuple(error.data.get("missing", ())))
 
 
 @dataclass(frozen=True)

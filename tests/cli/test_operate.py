@@ -205,6 +205,7 @@ def test_a_missing_permission_is_named_and_the_rest_is_shown(world: World, ops: 
     assert found.exit_code is ExitCode.NOT_SEEN
     assert cells(found)[0][5] == "unknown"
     assert f"lacks Describe on group eos-sink-{ops.query}" in render(found)
+    assert "Grant it: kafka-acls" in render(found)
 
 
 # --- transactions
