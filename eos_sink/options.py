@@ -110,8 +110,9 @@ OPTIONS = (
     Option(
         "eos.inline.bytes",
         "65536",
-        "A task whose whole partition has at most this many bytes opens no transaction: its rows "
-        "become part of the decision's transaction. With `0` every task opens one.",
+        "A task whose whole partition has at most this many bytes, or less if there are many tasks "
+        "([its share](#small-partitions)), opens no transaction: its rows become part of the "
+        "decision's transaction. With `0` every task opens one.",
     ),
     Option(
         SOURCE_GROUP,
