@@ -9,8 +9,8 @@ from enum import Enum
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.admin_interface import BlockingTransaction
 from eos_sink.messages import run_again
+from eos_sink.ops.holders import NEAR
 from eos_sink.ops.status import (
-    NEAR,
     Driver,
     QueryStatus,
     QueryTransaction,
@@ -205,9 +205,9 @@ def _check_holders(snapshot: Snapshot) -> Iterator[Alert]:
     the alerts about them."""
     told = {each.transactional_id for status in snapshot.queries for each in status.open}
     places: dict[BlockingTransaction, list[str]] = {}
-    for (topic, number), holder in sorted(snapshot.holders.items()):
-        if holder.transactional_id not in told:
-            places.setdefault(holder, []).append(f"{topic}[{number}]")
+    for each in snapshot.holders:
+        if each.transaction.transactional_id not in told:
+            places.setdefault(each.transaction, []).append(f"{each.topic}[{each.partition}]")
     for holder, held in places.items():
         where = f"{', '.join(held[:_SHOWN])}{' ...' if len(held) > _SHOWN else ''}"
         if holder.transactional_id is None:

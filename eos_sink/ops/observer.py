@@ -12,7 +12,7 @@ from eos_sink.driver.evidence import ask_topics
 from eos_sink.driver.processes import is_dead_here
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.admin_interface import Admin, BlockingTransaction, PartitionOffsets
+from eos_sink.kafka.admin_interface import Admin, PartitionOffsets
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.history import (
@@ -23,6 +23,7 @@ from eos_sink.ops.history import (
     histories,
     read_records,
 )
+from eos_sink.ops.holders import Holder, find_holders
 from eos_sink.ops.status import (
     Problem,
     QueryStatus,
@@ -118,7 +119,7 @@ class Observer:
             tuple(new),
             unrecorded,
             ends,
-            holders,
+            tuple(holders),
             self._is_whole,
         )
 
@@ -276,40 +277,14 @@ class Observer:
 
     def _find_holders(
         self, ends: Mapping[str, tuple[PartitionOffsets, ...]], deadline: Deadline
-    ) -> dict[Place, BlockingTransaction]:
-        """Who holds up readers, but for transactions that are under way: their coordinator has not
-        ended them, and they have some time left."""
-        share = _share(deadline)
-        held = {
-            (topic, each.partition): each.stable
-            for topic, partitions in ends.items()
-            for each in partitions
-            if each.stable < each.end
-        }
-        found = self._ask_holders(held, share)
-        ids = sorted({each.transactional_id for each in found.values() if each.transactional_id})
-        states: Mapping[str, TransactionState] = {}
-        with self._collect_problems():
-            states = self._admin.describe_transactions(ids, share) if ids else {}
-        now = self._clock_ms()
-        left = {
-            place: held[place]
-            for place, holder in found.items()
-            if holder.transactional_id is None or _is_late(states.get(holder.transactional_id), now)
-        }
-        # It may have ended between the two questions.
-        return self._ask_holders(left, share)
-
-    def _ask_holders(
-        self, held: Mapping[Place, int], deadline: Deadline
-    ) -> dict[Place, BlockingTransaction]:
-        found: dict[Place, BlockingTransaction] = {}
-        for name in sorted({topic for topic, _ in held}):
-            stable = {number: at for (topic, number), at in held.items() if topic == name}
+    ) -> list[Holder]:
+        """Who holds up readers, but for transactions that are under way."""
+        share, found = _share(deadline), list[Holder]()
+        for topic, partitions in ends.items():
             with self._collect_problems():
-                holders = self._admin.blocking_transactions(name, stable, deadline)
-                found |= {(name, number): each for number, each in holders.items()}
-        return found
+                found += find_holders(self._admin, topic, partitions, share)
+        now = self._clock_ms()
+        return [each for each in found if each.state is None or each.hangs or each.is_late(now)]
 
     @contextmanager
     def _collect_problems(self) -> Iterator[None]:
@@ -320,11 +295,6 @@ class Observer:
             problem = Problem.of(error)
             if problem not in self._problems:
                 self._problems.append(problem)
-
-
-def _is_late(state: TransactionState | None, now_ms: int) -> bool:
-    """Not of one that could not be described: that is a problem of its own."""
-    return state is not None and (state.has_ended or QueryTransaction(state).is_near(now_ms))
 
 
 def _share(deadline: Deadline) -> Deadline:

@@ -9,9 +9,10 @@ from enum import Enum
 
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames, TaskId
-from eos_sink.kafka.admin_interface import BlockingTransaction, PartitionOffsets
+from eos_sink.kafka.admin_interface import PartitionOffsets
 from eos_sink.metrics.names import Count
 from eos_sink.ops.history import History, Unreadable, Written
+from eos_sink.ops.holders import NEAR, Holder
 from eos_sink.protocol.model import (
     BatchId,
     Decision,
@@ -25,7 +26,6 @@ from eos_sink.protocol.outcome import Outcome, batch_outcome
 from eos_sink.protocol.source_rules import returns_to_start
 from eos_sink.protocol.values import (
     Offsets,
-    Place,
     Transaction,
     TransactionState,
     TransactionStatus,
@@ -34,10 +34,6 @@ from eos_sink.protocol.values import (
 _TRANSACTIONAL_ID = re.compile(
     r"(.*-[0-9a-f]{10})-(?:driver|permission|start|[01]-(?:0|[1-9][0-9]*))", re.DOTALL
 )
-
-
-NEAR = 0.8
-"""The part of a transaction's time after which an operator hears of it."""
 
 
 class Driver(Enum):
@@ -255,8 +251,7 @@ class Snapshot:
             committed, so there was a record of their query.
         ends: of the topics that the latest decisions have written to, as far as they may be seen;
             none of a topic that is gone.
-        holders: what readers of these topics wait for, without open transactions of the queries
-            and of other producers that are young.
+        holders: what readers of these topics wait for, without transactions that are under way.
         is_whole: all partitions of the log were read.
     """
 
@@ -269,7 +264,7 @@ class Snapshot:
     records: tuple[Written, ...] = ()
     unrecorded: tuple[str, ...] = ()
     ends: Mapping[str, tuple[PartitionOffsets, ...]] = field(default_factory=dict)
-    holders: Mapping[Place, BlockingTransaction] = field(default_factory=dict)
+    holders: tuple[Holder, ...] = ()
     is_whole: bool = True
 
     @property
@@ -283,7 +278,7 @@ class Snapshot:
         starts = tuple(f"{each.names.group}-" for each in queries)
         own = tuple(each for each in self.unrecorded if each.startswith(starts))
         topics = topics_of(queries)
-        holders = {place: each for place, each in self.holders.items() if place[0] in topics}
+        holders = tuple(each for each in self.holders if each.topic in topics)
         ends = {topic: each for topic, each in self.ends.items() if topic in topics}
         seen = replace(self, queries=queries, unknown=(), unreadable=hidden, unrecorded=own)
         return replace(seen, ends=ends, holders=holders)

@@ -306,14 +306,6 @@ def test_a_holder_that_no_coordinator_names_is_not_seen(
     assert "producer id 77" in alert.text
 
 
-def test_a_holder_that_may_not_be_described_is_no_ended_one(world: World) -> None:
-    Driver(world).run(0, [b"a"])
-    eye = Eye(world)
-    foreign_transaction(world)
-    eye.admin.denied.add(Resource.TRANSACTIONAL_ID)
-    assert {*kinds(eye)} == {AlertKind.UNSEEN}
-
-
 def test_a_transaction_that_ends_between_two_questions_holds_up_no_one(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,14 +9,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from operator import itemgetter
 from typing import TypeVar
 
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.admin_interface import (
     Admin,
-    BlockingTransaction,
     Broker,
     BrokerSetting,
     LogPage,
@@ -30,6 +28,7 @@ from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.kafka_config.destinations import Destinations
 from eos_sink.ops.doctor.findings import Commands
 from eos_sink.ops.history import Unreadable, Written, read_records
+from eos_sink.ops.holders import Holder, find_holders
 from eos_sink.protocol.values import TransactionState
 from eos_sink.sink_options import SourceOptions
 
@@ -120,26 +119,6 @@ class LogFacts:
             QueryNames.of_record(shown, written.record.prefix)
             for shown, written in self.records.items()
         ]
-
-
-@dataclass(frozen=True)
-class Holder:
-    """The transaction behind which read_committed readers of a partition wait.
-
-    Attributes:
-        offset: its first one there.
-        state: of its transactional id; None: it is not the query's.
-    """
-
-    topic: str
-    partition: int
-    offset: int
-    transaction: BlockingTransaction
-    state: TransactionState | None
-
-    @property
-    def hangs(self) -> bool:
-        return self.state is not None and self.state.has_ended
 
 
 @dataclass(frozen=True)
@@ -272,7 +251,7 @@ def gather(admin: Admin, subject: Subject, deadline: Deadline) -> Facts:
         members={group: members[group] for group in groups if group in members},
         transactions=transactions,
         source=source,
-        holders=_seen(lambda: _find_holders(admin, subject, named, soon())),
+        holders=_seen(lambda: _find_holders(admin, named, soon())),
     )
 
 
@@ -296,35 +275,12 @@ def _find_source(
     return SourceFacts(first.group, tuple(sorted(found)[:_MAX_TOPICS]))
 
 
-def _find_holders(
-    admin: Admin, subject: Subject, topics: Iterable[str], deadline: Deadline
-) -> list[Holder]:
-    stable = {
-        topic: {each.partition: each.stable for each in found if each.stable < each.end}
-        for topic, found in admin.list_offsets(topics, deadline).items()
-        if isinstance(found, tuple)
-    }
-
-    def look() -> dict[tuple[str, int], BlockingTransaction]:
-        return {
-            (topic, partition): transaction
-            for topic, places in stable.items()
-            if places
-            for partition, transaction in admin.blocking_transactions(
-                topic, places, deadline
-            ).items()
-        }
-
-    found = look()
-    ids = filter(None, (each.transactional_id for each in found.values()))
-    own = {name for name in ids if name.startswith(subject.start)}
-    states = admin.describe_transactions(own, deadline) if own else {}
-    # Asked again after the coordinators: one that has ended since holds up no reader.
-    still = look() if found else {}
+def _find_holders(admin: Admin, topics: Iterable[str], deadline: Deadline) -> list[Holder]:
     return [
-        Holder(*place, stable[place[0]][place[1]], each, states.get(each.transactional_id or ""))
-        for place, each in sorted(found.items(), key=itemgetter(0))
-        if still.get(place) == each
+        holder
+        for topic, ends in admin.list_offsets(topics, deadline).items()
+        if isinstance(ends, tuple)
+        for holder in find_holders(admin, topic, ends, deadline)
     ]
 
 

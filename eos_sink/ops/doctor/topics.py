@@ -229,21 +229,33 @@ def _check_read_back(topic: TopicDescription, facts: Facts) -> Verdict:
 
 
 def check_readers(facts: Facts) -> Verdict:
+    under_way = []
     for each in require(facts.holders, "what holds readers up"):
-        if each.hangs:
+        where = f"{each.topic}[{each.partition}]"
+        if each.state is None:
+            why = Unseen("no coordinator names its transaction, or this principal may not see it")
+            where = f"{where} from offset {each.offset} on"
+            yield Finding.unseen(f"{each.transaction}, which holds readers up at {where}", why)
+        elif each.hangs:
             yield Finding.warning(
-                f"{each.topic}[{each.partition}]: transaction {each.transaction} has ended, and is "
-                f"open there from offset {each.offset} on",
+                f"{where}: transaction {each.transaction} has ended, and is open there from offset "
+                f"{each.offset} on",
                 "Kafka has forgotten to end it there, because the partition had no leader "
                 "(KAFKA-20734). It holds read_committed readers up, and no timeout ends it.",
                 "Start the query, which ends it as it was ended elsewhere "
                 "(docs/runbook.md#readers-stuck).",
             )
-        if each.transaction.transactional_id is None:
-            why = Unseen("no coordinator names its transaction, or this principal may not see it")
-            where = f"{each.topic}[{each.partition}] from offset {each.offset} on"
-            yield Finding.unseen(f"{each.transaction}, which holds readers up at {where}", why)
-    return "no transaction of the query that has ended holds readers up" if facts.named else ""
+        elif each.is_late(facts.now_ms):
+            yield Finding.warning(
+                f"{where}: transaction {each.transaction} has been open for most of its timeout",
+                "It holds read_committed readers up until it ends.",
+                "If it is a query's, start that; else see docs/runbook.md#readers-stuck.",
+            )
+        else:
+            under_way.append(where)
+    if under_way:
+        return f"readers of {shorten(under_way)} wait for transactions that are under way"
+    return "nothing holds readers up" if facts.named else ""
 
 
 def wrong_setting(

@@ -17,9 +17,10 @@ from eos_sink.kafka.interfaces import PartitionState, Unseen
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.kafka_config.destinations import Destinations
 from eos_sink.metrics.stats import Stats
-from eos_sink.ops.doctor.facts import Facts, Holder, LogFacts, SourceFacts, Subject
+from eos_sink.ops.doctor.facts import Facts, LogFacts, SourceFacts, Subject
 from eos_sink.ops.doctor.findings import Check, Level
 from eos_sink.ops.history import Unreadable
+from eos_sink.ops.holders import Holder
 from eos_sink.protocol.model import BatchId, Inlined, RowDigest
 from eos_sink.protocol.values import Position, TransactionStatus
 from tests.ops.doctor.cases import (
@@ -62,11 +63,10 @@ def test_without_faults_every_check_is_ok() -> None:
     assert all(found.values())
 
 
-def holder(status: TransactionStatus) -> dict[str, Any]:
+def holder(status: TransactionStatus, age_ms: int = 1_000) -> dict[str, Any]:
     name = f"eos-sink-{QUERY}-0-3"
-    return {
-        "holders": [Holder("readings", 2, 40, BlockingTransaction(7, name), state(name, status))]
-    }
+    its = state(name, status, NOW_MS - age_ms)
+    return {"holders": [Holder("readings", 2, 40, BlockingTransaction(7, name), its)]}
 
 
 def test_an_open_transaction_of_a_batch_that_is_written_is_no_fault() -> None:
@@ -353,6 +353,13 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
         {"holders": [Holder("readings", 2, 40, BlockingTransaction(7, None), None)]},
         "producer id 7, which holds readers up at readings[2] from offset 40 on",
         "",
+    ),
+    (
+        Check.READERS,
+        WARNING,
+        holder(TransactionStatus.ONGOING, 800_000),
+        f"readings[2]: transaction eos-sink-{QUERY}-0-3 has been open for most of its timeout",
+        "docs/runbook.md#readers-stuck",
     ),
     (Check.READERS, UNSEEN, {"holders": Unseen("no answer")}, "what holds readers up", ""),
     (Check.INTERNAL, UNSEEN, {"topics": {TRANSACTIONS: NO_CONFIGS}}, TRANSACTIONS, "kafka-acls"),
