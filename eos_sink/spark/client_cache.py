@@ -87,7 +87,9 @@ class ClientCache(Generic[T]):
             if entry.value is None or entry.made_from != (options, run):
                 entry.close()
                 entry.value, entry.made_from = make(), (options, run)
-            yield entry.value
+            # What it does imports more than what it is made with.
+            with explain_missing_library():
+                yield entry.value
         finally:
             entry.used_s = self._clock()
             entry.lock.release()

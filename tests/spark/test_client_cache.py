@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from eos_sink.errors import ConfigurationError
 from eos_sink.options import parse_options
 from eos_sink.sink_options import SinkOptions
 from eos_sink.spark.client_cache import ClientCache
@@ -118,6 +119,13 @@ def test_other_options_close_what_was_made_from_those_before(
     assert before.closed == 1
     assert world.get(**change) is after
     assert not after.closed
+
+
+def test_a_library_that_the_driver_lacks_is_named_with_its_remedy(world: World) -> None:
+    with pytest.raises(ConfigurationError, match="has no module 'kafka'") as raised, world.lease():
+        raise ModuleNotFoundError(name="kafka")
+    assert "pip install --upgrade eos-sink" in raised.value.remedy
+    world.get()
 
 
 def test_what_was_idle_for_ten_minutes_is_closed_when_another_query_asks(world: World) -> None:
