@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import logging
 import os
 import sys
@@ -232,3 +233,20 @@ def test_without_a_usable_token_librdkafka_is_not_left_waiting(
     assert configuration["oauth_cb"] is tokens
     del client
     assert "canary" not in caplog.text + str(errors.seen)
+
+
+def test_a_machine_that_starts_no_more_threads_is_the_only_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    later: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", later.append)
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="new thread"):
+            NativeClient({"bootstrap.servers": "127.0.0.1:1"}, ProducerEvents())
+    gc.collect()
+    assert later == []

@@ -75,8 +75,14 @@ class NativeClient:
         expires_ms = min(int(settings.get("delivery.timeout.ms", usual_ms)), _USUAL_EXPIRY_MS)
         own = {"log.queue": True, "linger.ms": int(expires_ms * _LINGER_SHARE)}
         sticky = {"sticky.partitioning.linger.ms": _STICKY_MS}
-        self._handle = self._new({**sticky, **settings, **own}, tokens is not None)
-        self._events = Events(library, self._handle, events, tokens)
+        handle = self._new({**sticky, **settings, **own}, tokens is not None)
+        try:
+            self._events = Events(library, handle, events, tokens)
+        except BaseException:
+            # The machine may start no more threads.
+            library.destroy(handle)
+            raise
+        self._handle = handle
         # From here on the log goes to the events, with its earlier lines.
         library.set_log_queue(self._handle, None)
         self.poll = self._events.wait
