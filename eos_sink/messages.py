@@ -1,4 +1,4 @@
-"""What stops a query, and what its user does then: one row for each reason.
+"""Says what stops a query, and what its user does then: one row for each reason.
 
 Rules raise `stop(reason, facts)`. The edge (`named`) knows the query's names and log, and gives the
 error its whole text. `docs/errors.md` shows this table.
@@ -1119,7 +1119,7 @@ def _tell_writer(error: EosSinkError, batch: Any) -> None:
 
 
 def run_again(batch: Any) -> str:
-    """How the rows of a decided batch are finished; a write that was not decided is written."""
+    """Say how the rows of a decided batch are finished; a write that was not decided is written."""
     if batch.numbering.name == "ONCE":
         how = f'with .option("eos.write.id", "{batch.batch}")'
     elif batch.numbering.name == "VERSION":
@@ -1192,7 +1192,7 @@ def _opening(facts: _Facts) -> str:
 
 
 def _former_start(facts: _Facts) -> str:
-    """How a query was started under a former identity: its way of writing, and its names."""
+    """Say how a query was started under a former identity: its way of writing, and its names."""
     group, run = facts["former"].group, facts["record"].run
     origin = run.origin if run else Origin()
     given = group if origin == Origin() else f"{origin} ({group})"
@@ -1201,7 +1201,7 @@ def _former_start(facts: _Facts) -> str:
 
 
 def _effects(facts: _Facts) -> str:
-    """What a batch would do with rows that begins elsewhere than the one before has ended."""
+    """Say what a batch does that begins elsewhere than the one before has ended."""
     moved = [begins - stands for stands, begins in facts["wrong"].values()]
     repeated, skipped = -sum(n for n in moved if n < 0), sum(n for n in moved if n > 0)
     effects = (f"repeat {repeated} rows", repeated), (f"skip {skipped} rows", skipped)

@@ -1,4 +1,4 @@
-"""What `status`, `explain` and `resolve` say about a decided batch and the evidence for it."""
+"""Words a decided batch and its evidence for `status`, `explain` and `resolve`."""
 
 from __future__ import annotations
 

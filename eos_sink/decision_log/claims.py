@@ -1,4 +1,4 @@
-"""Who has written a stream, and who has moved a consumer group, as the decision log tells."""
+"""Reads who has written a stream, and who has moved a consumer group, from the decision log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was in a query's checkpoint before it started, as `starting_offsets` has noted it.
+"""Notes what was in a query's checkpoint before it started, for `starting_offsets`.
 
 The first plan of a query finds in the checkpoint a batch that Spark has begun. Only a note from
 before the start tells whether this start has begun it, or another sink whose rows may be there.

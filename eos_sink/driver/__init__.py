@@ -1,1 +1,1 @@
-"""What runs on the driver: plan, recover, vote, decide, settle, abort."""
+"""Runs on the driver: plan, recover, vote, decide, settle, abort."""

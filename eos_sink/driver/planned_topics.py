@@ -1,4 +1,4 @@
-"""What a planner knows of the query's topics, and for how long."""
+"""Keeps what a planner knows of the query's topics, for as long as it holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operator commands ask of a cluster, beside the sink's own interface.
+"""Declares what the operator commands ask of a cluster, beside the sink's own interface.
 
 Nothing here changes anything or waits for open transactions. A question about one thing of many is
 answered with `Unseen` where that thing may not be seen, so that a missing permission does not hide

@@ -1,4 +1,4 @@
-"""What the sink needs of Kafka, as protocols; `tests/contract` holds every implementation to them.
+"""Declares what the sink needs of Kafka; `tests/contract` holds every implementation to it.
 
 Each call may block, but not past its deadline. Unless a method says otherwise it raises
     ClusterError: Kafka is unreachable, lacks something or denies a permission; names it.

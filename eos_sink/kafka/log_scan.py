@@ -1,4 +1,4 @@
-"""What a topic still shows of transactions: their records by producer, and their markers.
+"""Reads what a topic still shows of transactions: their records by producer, and their markers.
 
 Consumers do not say which producer wrote a record, but the batches on the wire do (KIP-98).
 """

@@ -1,4 +1,4 @@
-"""What librdkafka reports to a producer between its calls."""
+"""Keeps what librdkafka reports to a producer between its calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the Kafka clients are called: with a deadline, and again after a failed read."""
+"""Calls the Kafka clients with a deadline, and again after a failed read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the brokers know of a query's source: its consumer group, and the rows of its topics."""
+"""Asks the brokers about a query's source: its consumer group, and the rows of its topics."""
 
 from __future__ import annotations
 

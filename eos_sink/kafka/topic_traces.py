@@ -1,4 +1,4 @@
-"""What the end of a topic still shows of transactions: the answer of `Kafka.scan_topic`."""
+"""Has what the end of a topic still shows of transactions: the answer of `Kafka.scan_topic`."""
 
 from __future__ import annotations
 

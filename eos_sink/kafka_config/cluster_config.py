@@ -1,4 +1,4 @@
-"""How the clients reach a cluster and what the sink has there: values without rules, for tasks."""
+"""Has how clients reach a cluster, and what the sink has there: values without rules, for tasks."""
 
 from __future__ import annotations
 

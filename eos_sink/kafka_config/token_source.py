@@ -1,4 +1,4 @@
-"""Where OAUTHBEARER tokens come from, if a Python library or a function of the user makes them."""
+"""Names what makes OAUTHBEARER tokens: a Python library, or a function of the user."""
 
 from __future__ import annotations
 

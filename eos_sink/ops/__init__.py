@@ -1,4 +1,4 @@
-"""What the operator commands find out and do; `cli` has their options and output."""
+"""Finds out and does what the operator commands are for; `cli` has their options and output."""
 
 
 class RefusedChoice(Exception):

@@ -1,4 +1,4 @@
-"""What happens to queries from one snapshot to the next, and their throughput."""
+"""Compares each snapshot of the queries with the one before, and measures their throughput."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What in a snapshot needs an operator, and the command that helps."""
+"""Finds what in a snapshot needs an operator, and the command that helps."""
 
 from __future__ import annotations
 
@@ -201,8 +201,8 @@ def _check_topics(status: QueryStatus, snapshot: Snapshot) -> Iterator[Alert]:
 
 
 def _check_holders(snapshot: Snapshot) -> Iterator[Alert]:
-    """Who holds up readers, by transaction. What the queries have decided or left open is told by
-    the alerts about them."""
+    """Tell who holds up readers, by transaction. The alerts about queries tell what these have
+    decided or left open."""
     told = {each.transactional_id for status in snapshot.queries for each in status.open}
     places: dict[BlockingTransaction, list[str]] = {}
     for each in snapshot.holders:

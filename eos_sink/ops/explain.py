@@ -1,4 +1,4 @@
-"""What became of one batch, task by task, and the evidence for it.
+"""Explains what became of one batch, task by task, with the evidence.
 
 The latest record of the log has the latest decision only; older records exist until compaction
 drops them. A later decision proves that an earlier one was settled: a plan settles what is decided

@@ -1,4 +1,4 @@
-"""What read_committed readers of a topic wait for."""
+"""Finds the transactions that read_committed readers of a topic wait for."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Holder:
 def find_holders(
     admin: Admin, topic: str, partitions: Iterable[PartitionOffsets], deadline: Deadline
 ) -> list[Holder]:
-    """Who holds up readers of a topic.
+    """Find who holds up readers of a topic.
 
     Raises:
         EosSinkError: a broker does not answer, or a permission is missing.

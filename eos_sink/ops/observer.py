@@ -278,7 +278,7 @@ class Observer:
     def _find_holders(
         self, ends: Mapping[str, tuple[PartitionOffsets, ...]], deadline: Deadline
     ) -> list[Holder]:
-        """Who holds up readers, but for transactions that are under way."""
+        """Find who holds up readers, but for transactions that are under way."""
         share, found = _share(deadline), list[Holder]()
         for topic, partitions in ends.items():
             with self._collect_problems():

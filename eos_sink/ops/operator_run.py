@@ -1,4 +1,4 @@
-"""How an operator's command takes a query over: as the group's member, like a run of the query.
+"""Lets an operator's command take a query over: as the group's member, like a run of the query.
 
 Every older run of the query is refused from the command's first record on.
 """

@@ -1,4 +1,4 @@
-"""Where a query stands in its source, and an operator's choice between the log and the group.
+"""Shows where a query stands in its source, and carries out a choice between log and group.
 
 A choice is written as every decision is: join the query's group, open the log, compare, write.
 """

@@ -1,4 +1,4 @@
-"""Where a new checkpoint of a query has to begin, for the source's option `startingOffsets`."""
+"""Finds where a new checkpoint has to begin, for the source's option `startingOffsets`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a query may begin, or go on, where it is about to. Pure.
+"""Judges whether a query may begin, or go on, where it is about to. Pure.
 
 The position in the decision log is the truth, since it is a part of the decision. The consumer
 group has a copy for other tools. Spark's checkpoint says where each batch begins and ends.

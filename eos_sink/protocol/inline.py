@@ -1,4 +1,4 @@
-"""How many rows a task may hand to the driver. Pure."""
+"""Bounds the rows that tasks hand to the driver. Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def inline_share(inline_bytes: int, partition: int, plan: Plan) -> int:
 
 
 def room_after(room: int, sent: int, part: float) -> int:
-    """How many bytes of rows the driver takes in the batches after a decision.
+    """Return how many bytes of rows the driver takes in the batches after a decision.
 
     Args:
         room: before it.

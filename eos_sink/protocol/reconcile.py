@@ -1,4 +1,4 @@
-"""What is left to do for a query, from all that is known of it. Pure.
+"""Finds what is left to do for a query, from all that is known of it. Pure.
 
 Plans, commits, aborts and operators' commands do the next step until nothing is left. The order is
 the safety: a decision is settled, then open transactions are listed, then a record fences their

@@ -1,4 +1,4 @@
-"""What it means that Kafka refuses a member, a producer or rows, and which run has taken over.
+"""Says what it means that Kafka refuses a member, a producer or rows, and who has taken over.
 
 Each record of the decision log names the run that wrote it. A restart replaces the run before it;
 two queries under one identity replace each other in turns. The names tell which of the two it is.

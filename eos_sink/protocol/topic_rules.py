@@ -1,4 +1,4 @@
-"""What a topic takes: the checks of its brokers that depend on a record, as values.
+"""Has the checks of a topic's brokers that depend on a record, as values.
 
 From Kafka's LogValidator and UnifiedLog.
 """

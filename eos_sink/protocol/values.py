@@ -1,4 +1,4 @@
-"""What the protocol knows of Kafka: positions, transactions and their states, and what a call may
+"""Has what the protocol knows of Kafka: positions, transactions, their states, and what a call may
 end with. `eos_sink.kafka` returns and raises these. And who has written a plan or a report.
 """
 

@@ -1,1 +1,1 @@
-"""What Spark calls: the data source, its writers, session defaults, the cache of clients."""
+"""Is called by Spark: the data source, its writers, session defaults, the cache of clients."""

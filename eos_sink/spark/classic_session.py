@@ -1,4 +1,4 @@
-"""What is asked of a Spark session beside the public API that all releases share."""
+"""Asks a Spark session beside the public API that all releases share."""
 
 from __future__ import annotations
 

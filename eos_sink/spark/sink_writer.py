@@ -1,4 +1,4 @@
-"""What writes a batch in tasks and commits it in the driver, for streams and for batches.
+"""Writes a batch in tasks and commits it in the driver, for streams and for batches.
 
 Streams and batches do the same with the rows. Who numbers the batch differs: Spark does for a
 query, also for one whose `foreachBatch` writes. The user may number a batch write. This module

@@ -1,1 +1,1 @@
-"""What runs in a task: Arrow batches in, a prepared transaction out."""
+"""Runs in a task: Arrow batches in, a prepared transaction out."""
