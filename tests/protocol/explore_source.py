@@ -19,6 +19,7 @@ from eos_sink.ops.resolve import Choice
 from eos_sink.ops.source_position import Drop, Use, choose, read_source
 from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol.model import BatchId, Numbering
+from eos_sink.protocol.values import Transaction
 from eos_sink.spark.session_defaults import Defaults
 from tests.fakes.kafka import FakeKafka
 from tests.ops.operator import Operator
@@ -278,6 +279,19 @@ class SourceStory:
         if checkpoint.stream is None or not checkpoint.ends or checkpoint is self._damaged:
             # Nobody replaces a checkpoint, or goes on with what is left of one, without the option.
             self._switch(on=True)
+        self._accept_another_query()
+
+    def _accept_another_query(self) -> None:
+        """With another identity and another topic it is another query, which writes the batch that
+        Spark repeats to its own topic."""
+        for decision in self.world.judge.decisions():
+            if decision.route.topic == self._given["topic"]:
+                continue
+            for names in self._names - {self.world.options.names}:
+                own = {each.producer for each in decision.inlined if each.producer}
+                written = {Transaction(names.driver, each.producer_id, each.epoch) for each in own}
+                for each in written | decision.transactions(names).keys():
+                    self.world.accepted |= self.world.rows_of(each)
 
     def _change(self, fault: Fault) -> None:
         given = self._given
