@@ -60,5 +60,6 @@ def room_after(room: int, sent: int, part: float) -> int:
 
 
 def room_after_failure(room: int, sent: int) -> int:
-    """The same after a decision, with so many bytes of rows, that has failed."""
-    return max(min(room, sent >> _SHRINK_BITS), _LEAST_ROOM)
+    """The same after a decision, with so many bytes of rows, that has failed: because of their
+    number, if they are many; a row that Kafka refuses fails few as well."""
+    return min(room, sent >> _SHRINK_BITS) if sent >> _SHRINK_BITS > _LEAST_ROOM else room

@@ -184,7 +184,9 @@ def test_the_driver_takes_as_many_rows_as_it_can_write_in_time(
     [
         (MOST_BYTES, 4_000_000, 1_000_000),
         (300_000, 4_000_000, 300_000),
-        (MOST_BYTES, 9, LEAST_ROOM),
+        (MOST_BYTES, 4 * LEAST_ROOM, MOST_BYTES),
+        (MOST_BYTES, 4 * LEAST_ROOM + 4, LEAST_ROOM + 1),
+        (MOST_BYTES, 9, MOST_BYTES),
     ],
 )
 def test_a_decision_that_fails_leaves_less_room_for_rows(room: int, sent: int, after: int) -> None:
