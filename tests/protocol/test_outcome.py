@@ -123,6 +123,9 @@ class Canned:
     def find_holders(self, *_: object) -> dict[Place, Transaction]:
         return {}
 
+    def list_offsets(self, *_: object) -> dict[str, Unseen]:
+        return {}
+
     def read_log(self, since: Mapping[int, int], deadline: Deadline) -> LogPage:
         line = LogLine(NAMES.query, Position("log", 0, 9), 0, encode(self.record))
         return LogPage((line,), {0: 10})
