@@ -123,7 +123,8 @@ class Path:
         self._refused = 0
 
     def _new_topic(self) -> str:
-        topic = new_topic(self._kafka, "rows", PARTITIONS)
+        # Rows of 1970 have outlived each other retention.
+        topic = new_topic(self._kafka, "rows", PARTITIONS, retention_ms=-1)
         self._wanted[topic] = []
         return topic
 
