@@ -345,7 +345,7 @@ def test_rules_that_have_become_wider_since_the_plan_are_read_again(
 
 
 def test_a_dead_letter_keeps_its_headers_key_and_time(kafka: KafkaCluster, run: MakeRun) -> None:
-    topic, letters = new_topic(kafka, "main"), new_topic(kafka, "dead")
+    topic, letters = (new_topic(kafka, name, retention_ms=-1) for name in ("main", "dead"))
     query = run(kafka, topic=topic, eos_dead_letter_topic=letters, eos_timestamp_column="at")
     row = {
         "value": pa.nulls(1, pa.binary()),

@@ -438,7 +438,7 @@ def test_the_records_are_those_that_tasks_write(
     since = int(time.time() * 1000)
     written = []
     for inline in ("0", SHARE):
-        topics = [new_topic(kafka, name) for name in ("first", "second")]
+        topics = [new_topic(kafka, name, retention_ms=-1) for name in ("first", "second")]
         query = run(
             kafka,
             eos_inline_bytes=inline,
