@@ -7,11 +7,10 @@ tables of `eos_sink.options` and `eos_sink.kafka_config` decide how it treats an
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.identity import query_origin
-from eos_sink.kafka_config.check_setting import check_setting, find_setting, is_known, is_secret
+from eos_sink.kafka_config.check_setting import check_setting, is_known, is_secret
 from eos_sink.kafka_config.java_settings import Handling
 from eos_sink.options import Kind, kind_of
 from eos_sink_lab.migrate.acceptance import ANY_TEXT, IDENTITY, Acceptance, try_options
@@ -35,12 +34,6 @@ _APPEND = '.mode("append"): Spark allows a sink in Python no other mode that add
 _NO_BATCHES = (
     Verdict.REFUSED,
     "The trigger has no micro-batches, which the sink needs: use processingTime or availableNow.",
-)
-_WRITE = "eos_sink.write(frame, options)"
-_BY_HAND = (
-    f"Spark 3.5 has no data sources in Python. Replace .write...save() by {_WRITE}, and "
-    ".writeStream.format(...) by .writeStream.foreachBatch(eos_sink.foreach_batch(options)), with "
-    "eos.id: docs/spark-3.5.md."
 )
 _CALLS = {
     "format": {KAFKA: (Verdict.TRANSLATED, f'format("{EOS}")'), EOS: _SAME},
@@ -110,26 +103,6 @@ def assess_query(query: Query, defaults: Sequence[Given] = ()) -> list[Finding]:
     return found
 
 
-def for_spark35(query: Query, findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Change the findings to those about Spark 3.5, which runs the query without a format."""
-    left_out = {finding.edit for finding in findings if finding.superfluous and finding.edit}
-    for finding in findings:
-        name, verdict = finding.name, finding.verdict
-        if name == "format" and verdict.fine:
-            if query.write is None:
-                yield replace(finding, verdict=Verdict.REFUSED, note=_BY_HAND, edit=None)
-                continue
-            yield replace(finding, note=_WRITE, edit=query.write.edit(left_out))
-            if added := query.write.imported:
-                yield replace(finding, name="import", value="", note="import eos_sink", edit=added)
-        elif name == "mode" and verdict is Verdict.REFUSED:
-            yield replace(finding, verdict=Verdict.IGNORED, note="")
-        elif name == "outputMode" and finding.value.lower() == "update":
-            yield replace(finding, verdict=Verdict.SAME, note="")
-        elif (name, verdict) != ("mode", Verdict.MISSING):
-            yield replace(finding, edit=None) if query.write else finding
-
-
 def find_lacking(query: Query) -> list[str]:
     """Find the options that a query needs and does not show."""
     return sorted(try_options(query).lacking)
@@ -153,7 +126,6 @@ def assess_session(source: Source) -> Iterator[Finding]:
 
 def _assess_call(given: Given) -> Finding:
     name, value = given.name or "", given.value or ""
-    edit = None
     if name.startswith("trigger."):
         unknown = Verdict.UNKNOWN, "Spark has no such trigger."
         verdict, note = _TRIGGERS.get(name.removeprefix("trigger."), unknown)
@@ -164,8 +136,7 @@ def _assess_call(given: Given) -> Finding:
     else:
         unknown = Verdict.UNKNOWN, f"Known are {', '.join(_CALLS[name])}."
         verdict, note = _CALLS[name].get(value.lower(), unknown)
-        edit = given.edit if verdict is Verdict.TRANSLATED else None
-    return Finding(name, value, given.place, verdict, note, edit=edit)
+    return Finding(name, value, given.place, verdict, note)
 
 
 def _assess_option(given: Given, name: str, answer: Acceptance) -> Finding:
@@ -175,9 +146,7 @@ def _assess_option(given: Given, name: str, answer: Acceptance) -> Finding:
             return _finding(given, Verdict.UNKNOWN, _text(error))
         if given.value is None:
             return _finding(given, Verdict.UNREAD, f"{given.unread}.")
-        row = find_setting(_java_name(name))
-        owned = kind is Kind.REFUSED or (row is not None and row.handling is Handling.OWNED)
-        return _finding(given, Verdict.REFUSED, _text(error), superfluous=owned)
+        return _finding(given, Verdict.REFUSED, _text(error))
     if conversion := answer.absent.get(given.key):
         note = f"The file is not here. PKCS#12 and PEM are read, JKS is refused. {conversion}"
         return _finding(given, Verdict.UNREAD, note)
@@ -190,9 +159,7 @@ def _assess_option(given: Given, name: str, answer: Acceptance) -> Finding:
     return _finding(given, Verdict.SAME if own else Verdict.IGNORED)
 
 
-def _finding(
-    given: Given, verdict: Verdict, note: str = "", *, superfluous: bool = False
-) -> Finding:
+def _finding(given: Given, verdict: Verdict, note: str = "") -> Finding:
     if given.unread and verdict is not Verdict.UNREAD:
         note = f"Any value will do; this one cannot be read here: {given.unread}. {note}".strip()
     shown = given.value or ""
@@ -206,8 +173,7 @@ def _finding(
         shown = HIDDEN
     elif given.key == "checkpointlocation":
         shown = query_origin(None, given.value, None).checkpoint or ""
-    edit = given.edit if superfluous else None
-    return Finding(given.name or "?", shown, given.place, verdict, note, superfluous, edit)
+    return Finding(given.name or "?", shown, given.place, verdict, note)
 
 
 def _text(error: ConfigurationError) -> str:

@@ -10,18 +10,7 @@ from typing import Any
 
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import Cell, CommandError, Mood, Report, TableRow
-from eos_sink_lab.migrate.assess import (
-    assess_query,
-    assess_session,
-    find_lacking,
-    for_spark35,
-)
-from eos_sink_lab.migrate.edits import (
-    diff_python,
-    edit_options_file,
-    edit_python,
-    write_options_file,
-)
+from eos_sink_lab.migrate.assess import assess_query, assess_session, find_lacking
 from eos_sink_lab.migrate.python_queries import read_python
 from eos_sink_lab.migrate.queries import (
     Finding,
@@ -41,8 +30,6 @@ examples:
   eos-sink migrate sink.properties               options in a file, also spark-defaults.conf
   eos-sink migrate topic=readings kafka.acks=1   options as NAME=VALUE
   eos-sink migrate --python - < job.py           from standard input
-  eos-sink migrate job.py --write new.py         and write the migrated program
-  eos-sink migrate job.py --spark35              for Spark 3.5, which has no format for the sink
 """
 EXIT_CODES = {
     ExitCode.OK: "no action is needed",
@@ -78,8 +65,8 @@ _TO_FOREACH_BATCH = (
     "docs/batch.md."
 )
 _TO_OLDER_SPARK = (
-    "Spark 3.5 has no data sources in Python. With --spark35 this command uses "
-    "eos_sink.write(frame, options) in place of the format: docs/spark-3.5.md."
+    "Spark 3.5 has no data sources in Python, and calls eos_sink.write(frame, options) in place "
+    "of the format: docs/spark-3.5.md."
 )
 _STDIN = "-"
 _PROGRAMS = {".ipynb", ".java", ".jar", ".kt", ".r", ".scala", ".sql"}
@@ -96,58 +83,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     help_ = "Standard input, and files without .py, are Python."
     add("--python", action="store_true", help=help_)
-    help_ = "The program is for Spark 3.5: eos_sink.write in place of a format."
-    add("--spark35", action="store_true", help=help_)
-    help_ = "Write the migrated file to OUT, which must not exist."
-    add("--write", type=Path, metavar="OUT", help=help_)
 
 
 def run(arguments: argparse.Namespace) -> Report:
-    """Read and assess the inputs, and write the migrated one to OUT.
+    """Read and assess the inputs.
 
     Raises:
-        CommandError: an input cannot be read, or OUT cannot be written.
+        CommandError: an input cannot be read.
     """
-    texts: dict[str, str] = {}
     sources: list[Source] = []
     pairs: list[str] = []
     for name in arguments.inputs:
         if name != _STDIN and "=" in name and not Path(name).exists():
             pairs.append(name)
             continue
-        texts[name] = _read_text(name)
         python = arguments.python or name.endswith(".py")
-        sources.append((_read_python if python else read_options_file)(texts[name], name))
+        sources.append((_read_python if python else read_options_file)(_read_text(name), name))
     if pairs:
         sources.append(read_pairs(pairs))
     queries = [query for source in sources for query in source.queries]
     defaults = [given for query in queries if query.way is Way.DEFAULTS for given in query.options]
-    assessed: list[tuple[Query, list[Finding]]] = []
-    session: list[Finding] = []
-    migrated: list[str] = []
-    diffs: list[str] = []
-    for source in sources:
-        of_queries = [
-            (query, assess_query(query, defaults if query.way.writes else ()))
-            for query in source.queries
-        ]
-        if arguments.spark35:
-            of_queries = [(query, [*for_spark35(query, some)]) for query, some in of_queries]
-        of_session = list(assess_session(source))
-        findings = [*(finding for _, some in of_queries for finding in some), *of_session]
-        assessed += of_queries
-        session += of_session
-        name, text = source.name, texts.get(source.name)
-        if text is None:
-            migrated.append(write_options_file(source, findings))
-        elif arguments.python or name.endswith(".py"):
-            migrated.append(edit_python(text, findings))
-            diffs.append(diff_python(text, migrated[-1], name, findings))
-        else:
-            migrated.append(edit_options_file(text, findings))
-    if arguments.write is not None:
-        _write(arguments.write, migrated)
-    return _build_report(assessed, session, [diff for diff in diffs if diff])
+    assessed = [
+        (query, assess_query(query, defaults if query.way.writes else ())) for query in queries
+    ]
+    session = [finding for source in sources for finding in assess_session(source)]
+    return _build_report(assessed, session)
 
 
 def _read_text(name: str) -> str:
@@ -168,21 +128,9 @@ def _read_python(text: str, name: str) -> Source:
         raise CommandError(f"{name} is not Python that this Python reads: {error}") from error
 
 
-def _write(out: Path, migrated: Sequence[str]) -> None:
-    if len(migrated) != 1:
-        raise CommandError("--write takes one input at a time")
-    try:
-        with out.open("x", encoding="utf-8", newline="") as file:
-            out.chmod(0o600)  # Options may hold secrets.
-            file.write(migrated[0])
-    except OSError as error:
-        raise CommandError(f"--write {out}: {error.strerror}") from error
-
-
 def _build_report(
     assessed: Sequence[tuple[Query, list[Finding]]],
     session: Sequence[Finding],
-    diffs: Sequence[str],
 ) -> Report:
     rows: list[TableRow] = []
     for query, some in assessed:
@@ -191,10 +139,7 @@ def _build_report(
         rows += map(_row, some)
     rows += map(_row, session)
     findings = [*(finding for _, some in assessed for finding in some), *session]
-    notes = (
-        *_write_notes(findings, [query for query, _ in assessed]),
-        *(f"\nChanges to make:\n{d}" for d in diffs),
-    )
+    notes = tuple(_write_notes(findings, [query for query, _ in assessed]))
     ok = all(finding.verdict.fine for finding in findings)
     document = {
         "queries": [
@@ -249,8 +194,7 @@ def _write_notes(findings: Sequence[Finding], queries: Sequence[Query]) -> Itera
         yield _TO_SESSIONS
     yield _TO_READERS
     yield _TO_KAFKA
-    told = any("eos_sink.write" in finding.note for finding in findings)
-    if not told and any(query.way in (Way.STREAM, Way.BATCH) for query in queries):
+    if any(query.way in (Way.STREAM, Way.BATCH) for query in queries):
         yield _TO_OLDER_SPARK
 
 

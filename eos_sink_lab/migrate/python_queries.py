@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import accumulate
 
 from eos_sink_lab.migrate.python_names import FUNCTIONS, Names, UnreadError
 from eos_sink_lab.migrate.python_values import Values
 from eos_sink_lab.migrate.queries import (
     EOS,
     KAFKA,
-    Edit,
     Given,
     Place,
-    PlainWrite,
     Query,
     Source,
     Way,
@@ -32,8 +28,6 @@ _PARAMETERS = {
     "save": ("path", "format", "mode", "partitionBy"),
     "create_sink": ("name", "format", "options"),
 }
-# The text between an expression and the end of its `.option(...)`: no bracket and no comment.
-_REMOVABLE = re.compile(rb"[\s\\]*\.[^#]*")
 
 
 def read_python(text: str, file: str) -> Source:
@@ -52,11 +46,7 @@ def read_python(text: str, file: str) -> Source:
 class _Reader:
     def __init__(self, text: str, file: str) -> None:
         self._file = file
-        self._raw = text.encode()
-        lengths = (len(line) for line in self._raw.splitlines(keepends=True))
-        self._line_starts = list(accumulate(lengths, initial=0))
         module = ast.parse(text, filename=file)
-        self._body = module.body
         self._nodes = list(ast.walk(module))
         self._calls = [node for node in self._nodes if isinstance(node, ast.Call)]
         self._calls.sort(key=lambda call: _end_of(call.func))
@@ -130,50 +120,7 @@ class _Reader:
         named = ((each, getattr(each, "name", "lambda")) for each in above)
         inside = next((name for each, name in named if {each, name} & self._handlers), "")
         place = Place(self._file, _end_of(start)[0])
-        write = self._plain_write(start, list(calls)) if way is Way.BATCH else None
-        return Query(way, place, tuple(options), tuple(others), inside, write)
-
-    def _plain_write(self, writer: ast.expr, calls: list[ast.Call]) -> PlainWrite | None:
-        options: list[tuple[Edit | None, str]] = []
-        before = writer
-        for call in calls:
-            match call:
-                case ast.Call(func=ast.Attribute(value=on)) if on is not before:
-                    return None  # It goes through a variable.
-                case ast.Call(args=arguments) if any(isinstance(a, ast.Starred) for a in arguments):
-                    return None
-                case ast.Call(func=ast.Attribute(attr="option"), args=[key, value], keywords=[]):
-                    options.append((self._removal(call), self._entry(key, value)))
-                case ast.Call(func=ast.Attribute(attr="options"), args=[]):
-                    for each in call.keywords:
-                        name = None if each.arg is None else ast.Constant(each.arg)
-                        options.append((None, self._entry(name, each.value)))
-                case ast.Call(func=ast.Attribute(attr="format" | "mode" | "save"), keywords=[]):
-                    pass  # A path has no meaning for Kafka.
-                case _:
-                    return None
-            before = call
-        start, end = self._span(before)
-        # A comment among the calls would be lost.
-        if not (calls and _name_of(calls[-1]) == "save") or b"#" in self._raw[start:end]:
-            return None
-        assert isinstance(writer, ast.Attribute)
-        return PlainWrite(start, end, ast.unparse(writer.value), tuple(options), self._import())
-
-    def _entry(self, key: ast.expr | None, value: ast.expr) -> str:
-        """An entry of a dictionary of options; a number becomes the text that Spark makes of it."""
-        if isinstance(value, ast.Constant) and value.value is not None:
-            value = ast.Constant(self._values.text(value))
-        return ast.unparse(ast.Dict([key], [value]))[1:-1]
-
-    def _import(self) -> Edit | None:
-        """Import eos_sink before the first other module, unless the file does so."""
-        imports = [each for each in self._body if isinstance(each, ast.Import | ast.ImportFrom)]
-        if any(ast.unparse(each) == "import eos_sink" for each in imports):
-            return None
-        others = (each for each in imports if getattr(each, "module", None) != "__future__")
-        start = next((self._line_starts[each.lineno - 1] for each in others), None)
-        return None if start is None else Edit(start, start, b"import eos_sink\n")
+        return Query(way, place, tuple(options), tuple(others), inside)
 
     def _givens(self, call: ast.Call) -> Iterator[Given]:
         line = _end_of(call.func)[0]
@@ -197,8 +144,7 @@ class _Reader:
                         yield from self._keywords([ast.keyword(names[each.arg], each.value)])
             case "format" | "outputMode" | "mode" | "queryName" as name:
                 for keyword in _arguments(call)[:1]:
-                    edit = self._renaming(call) if name == "format" else None
-                    yield self._given(name, keyword.value, line, edit)
+                    yield self._given(name, keyword.value, line)
 
     def _option(self, call: ast.Call, line: int) -> Given:
         given = {keyword.arg: keyword.value for keyword in _arguments(call)}
@@ -207,7 +153,7 @@ class _Reader:
         name = self._given(None, given["key"], line)
         if name.value is None:
             return name
-        return self._given(name.value, given["value"], line, self._removal(call))
+        return self._given(name.value, given["value"], line)
 
     def _keywords(self, keywords: list[ast.keyword]) -> Iterator[Given]:
         for keyword in keywords:
@@ -217,37 +163,12 @@ class _Reader:
                 else:
                     yield self._given(name, value, line)
 
-    def _given(
-        self, name: str | None, value: ast.expr, line: int, edit: Edit | None = None
-    ) -> Given:
+    def _given(self, name: str | None, value: ast.expr, line: int) -> Given:
         place = Place(self._file, line)
         try:
-            return Given(name, self._values.text(value), place, edit=edit)
+            return Given(name, self._values.text(value), place)
         except UnreadError as error:
             return Given(name, None, place, str(error))
-
-    def _renaming(self, call: ast.Call) -> Edit | None:
-        match call:
-            case ast.Call(args=[ast.Constant(value=str() as written) as word], keywords=[]):
-                start, end = self._span(word)
-                if self._raw[start + 1 : end - 1] == written.encode():
-                    return Edit(start + 1, end - 1, EOS.encode())
-        return None
-
-    def _removal(self, call: ast.Call) -> Edit | None:
-        match call:
-            case ast.Call(
-                func=ast.Attribute(value=before), args=[ast.Constant(), ast.Constant()], keywords=[]
-            ):
-                start, end = self._span(before)[1], self._span(call)[1]
-                if _REMOVABLE.fullmatch(self._raw[start:end]):
-                    return Edit(start, end, b"")
-        return None
-
-    def _span(self, node: ast.expr) -> tuple[int, int]:
-        line, column = _end_of(node)
-        start = self._line_starts[node.lineno - 1] + node.col_offset
-        return start, self._line_starts[line - 1] + column
 
 
 def _end_of(node: ast.expr) -> tuple[int, int]:

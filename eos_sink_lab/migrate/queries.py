@@ -6,7 +6,7 @@ Options in a properties file or on a command line are read here, those of a prog
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -28,15 +28,6 @@ class Place:
         return f"{self.file}:{self.line}" if self.line else "command line"
 
 
-@dataclass(frozen=True, order=True)
-class Edit:
-    """A range of a file, in bytes of UTF-8, and its replacement."""
-
-    start: int
-    end: int
-    new: bytes
-
-
 @dataclass(frozen=True)
 class Given:
     """One option, or one argument of a call such as `trigger(...)`."""
@@ -45,7 +36,6 @@ class Given:
     value: str | None = field(repr=False)  # None if it cannot be read. May be a secret.
     place: Place
     unread: str = ""  # Why the name or the value cannot be read.
-    edit: Edit | None = None  # Renames the format or removes the option, if it is one plain call.
 
     @property
     def key(self) -> str:
@@ -69,22 +59,6 @@ class Way(Enum):
 
 
 @dataclass(frozen=True)
-class PlainWrite:
-    """A `frame.write...save()` that is one expression of plain calls, for Spark 3.5."""
-
-    start: int  # As those of an edit.
-    end: int
-    frame: str
-    options: tuple[tuple[Edit | None, str], ...]  # What removes it, and an entry of a dictionary.
-    imported: Edit | None  # Adds the import of eos_sink, if it is missing.
-
-    def edit(self, left_out: Collection[Edit]) -> Edit:
-        """Replace it by `eos_sink.write`, without the options that these edits would remove."""
-        options = ", ".join(text for edit, text in self.options if edit not in left_out)
-        return Edit(self.start, self.end, f"eos_sink.write({self.frame}, {{{options}}})".encode())
-
-
-@dataclass(frozen=True)
 class Query:
     """One writer, or one set of options."""
 
@@ -93,7 +67,6 @@ class Query:
     options: tuple[Given, ...] = ()  # The later of two with the same name applies.
     calls: tuple[Given, ...] = ()  # `format`, `outputMode`, `mode`, `trigger.NAME`, `queryName`.
     inside: str = ""  # The function passed to `foreachBatch` that contains it.
-    write: PlainWrite | None = None  # A batch of plain calls.
 
     def call(self, name: str) -> Given | None:
         """The last call with that name."""
@@ -135,8 +108,6 @@ class Finding:
     place: Place
     verdict: Verdict
     note: str = ""  # The reason, and what to use instead.
-    superfluous: bool = False  # The sink sets the option itself, so it can be removed.
-    edit: Edit | None = None  # The change of a Python file that the finding needs.
 
 
 def read_options_file(text: str, file: str) -> Source:
