@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 import time
 from contextlib import ExitStack
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -20,6 +24,7 @@ from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.conftest import MakeRun
 from integration.kafka_tools import carry_out
+from integration.own_kafka import start_own_kafka
 from integration.topics import new_topic
 
 HOUR_MS = 3_600_000
@@ -47,6 +52,59 @@ def test_a_driver_with_a_wrong_clock_decides(kafka: KafkaCluster, off_ms: int) -
         )
         Committer(cluster, options, lambda: int(time.time() * 1000) + off_ms).commit([report])
     assert read_topic(servers, topic).values() == ["a"]
+
+
+# Only the time of day: a JVM that waits goes by another clock.
+SHIM = """\
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <time.h>
+int clock_gettime(clockid_t clock, struct timespec *at) {
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+    int failed = real(clock, at);
+    if (clock == CLOCK_REALTIME) at->tv_sec += atol(getenv("CLOCK_OFF_S"));
+    return failed;
+}
+int gettimeofday(struct timeval *at, void *zone) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    at->tv_sec = now.tv_sec;
+    at->tv_usec = now.tv_nsec / 1000;
+    return 0;
+}
+"""
+QUERIES, BATCHES = 6, 3
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+@pytest.mark.skipif(not shutil.which("gcc"), reason="gcc is not installed")
+@pytest.mark.parametrize("off_s", [1200, -1200])
+def test_brokers_whose_clocks_differ_do_not_make_a_vote_fail(
+    run: MakeRun, tmp_path: Path, off_s: int
+) -> None:
+    """Coordinators of the driver and of tasks are on any of the three."""
+    source, shim = tmp_path / "clock.c", tmp_path / "clock.so"
+    source.write_text(SHIM)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", shim, source, "-ldl"], check=True)
+    with start_own_kafka(brokers=3) as cluster:
+        wrong = next(node for node in cluster.nodes if node.role.serves_clients)
+        faked = {"LD_PRELOAD": str(shim), "CLOCK_OFF_S": str(off_s)}
+        wrong.stop()
+        wrong._runner._environ = {**os.environ, **faked}  # type: ignore[attr-defined]
+        wrong.restart()
+        topic = new_topic(cluster, "readings", 6)
+        values = []
+        for number in range(QUERIES):
+            query = run(cluster, topic=topic, eos_id=f"q{number}", eos_inline_bytes="0")
+            for batch in range(BATCHES):
+                values.append(f"{number}-{batch}")
+                query.write(value=[values[-1]])
+        rows = read_topic(cluster.bootstrap_servers, topic)
+        assert sorted(rows.values()) == sorted(values)
 
 
 # On Kafka 4 an hour ahead is refused by default; each record is a few ms old when it arrives.
