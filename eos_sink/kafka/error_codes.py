@@ -332,9 +332,14 @@ def convert_setting_errors() -> Iterator[None]:
     try:
         yield
     except KafkaException as raised:
+        text = raised.args[0].str()
+        remedy = "Correct or remove the kafka.* option that it names."
+        if "SASL mechanism GSSAPI" in text:
+            # The wheels on PyPI are built without it.
+            remedy = "Install a confluent-kafka whose librdkafka has Kerberos: docs/connect.md."
         raise ConfigurationError(
-            f"The Kafka client refuses the settings: {raised.args[0].str()}.",
-            remedy="Correct or remove the kafka.* option that it names. Nothing was written.",
+            f"The Kafka client refuses the settings: {text}.",
+            remedy=f"{remedy} Nothing was written.",
         ) from raised
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from eos_sink.kafka_config.token_source import AWS_MSK_IAM
+from eos_sink.kafka_config.token_source import AWS_MSK_IAM, KERBEROS
 
 _ENTRY = re.compile(r"\s*([\w.$]+)\s+(required|requisite|sufficient|optional)\b(.*);\s*", re.DOTALL)
 _OPTION = re.compile(
@@ -21,6 +21,7 @@ _MODULES = {
     "org.apache.kafka.common.security.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule": ("OAUTHBEARER",),
     "software.amazon.msk.auth.iam.IAMLoginModule": (AWS_MSK_IAM,),
+    "com.sun.security.auth.module.Krb5LoginModule": (KERBEROS,),
 }
 # Databricks has the classes in packages of other names.
 _SHADED = re.compile(r"(kafkashaded|shadedmskiam)\.")
@@ -29,6 +30,17 @@ _CLIENT = {
     "clientId": "sasl.oauthbearer.client.credentials.client.id",
     "clientSecret": "sasl.oauthbearer.client.credentials.client.secret",
     "scope": "sasl.oauthbearer.scope",
+}
+_KERBEROS = {"serviceName": "sasl.kerberos.service.name"}
+_CREDENTIALS = {"keyTab", "principal", "ticketCache"}
+_KERBEROS_IGNORED = {
+    "debug",
+    "doNotPrompt",
+    "isInitiator",
+    "refreshKrb5Config",
+    "renewTGT",
+    "storeKey",
+    "useTicketCache",
 }
 # MSKCredentialProvider of aws-msk-iam-auth 2.3. Left out: awsShouldUseFips, and
 # awsMskRegionProvider, a Java class.
@@ -72,15 +84,10 @@ def read_jaas(text: str) -> Login:
     """
     entry = _ENTRY.fullmatch(text)
     module = _SHADED.sub("", entry[1], count=1) if entry else ""
-    if module == "com.sun.security.auth.module.Krb5LoginModule":
-        raise JaasError(
-            "It names Kerberos, which one of the two Kafka clients cannot speak without the "
-            "system's libraries"
-        )
     if not entry or module not in _MODULES:
         raise JaasError(
-            "It is not one entry of PlainLoginModule, ScramLoginModule, OAuthBearerLoginModule or "
-            "IAMLoginModule that ends with a semicolon"
+            "It is not one entry of PlainLoginModule, ScramLoginModule, OAuthBearerLoginModule, "
+            "IAMLoginModule or Krb5LoginModule that ends with a semicolon"
         )
     mechanisms, options = _MODULES[module], _read_options(entry[3])
     if options.pop("tokenauth", "false").lower() == "true":
@@ -88,6 +95,8 @@ def read_jaas(text: str) -> Login:
             "It logs in with a delegation token, which lives in the JVM: Spark's "
             "(spark.kafka.clusters.*) cannot be read from Python"
         )
+    if mechanisms == (KERBEROS,):
+        return Login(mechanisms, _take_kerberos(options))
     aws = _take_aws(options)
     if mechanisms == (AWS_MSK_IAM,):
         return Login(mechanisms, _rename(options, {}), aws)
@@ -115,6 +124,16 @@ def _read_options(text: str) -> dict[str, str]:
 def _unescape(escape: re.Match[str]) -> str:
     text = escape[1]
     return chr(int(text, 8)) if text[0] in "01234567" else _ESCAPED.get(text, text)
+
+
+def _take_kerberos(options: dict[str, str]) -> dict[str, str]:
+    if options.pop("useKeyTab", "false").lower() == "true" or _CREDENTIALS & options.keys():
+        raise JaasError(
+            "It names a keytab, a ticket cache or a principal, and both Kafka clients use the "
+            "process's own: set KRB5_CLIENT_KTNAME to the keytab, or KRB5CCNAME to the cache, in "
+            "the environment of driver and executors, and useTicketCache=true here"
+        )
+    return _rename({k: v for k, v in options.items() if k not in _KERBEROS_IGNORED}, _KERBEROS)
 
 
 def _take_aws(options: dict[str, str]) -> dict[str, str]:

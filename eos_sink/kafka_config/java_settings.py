@@ -126,11 +126,13 @@ retries | same takes=0*[1-9]\d* | 1 to 2147483647, as for every idempotent produ
 retry.backoff.max.ms retry.backoff.ms | same instead=0:1 clamped
 sasl.client.callback.handler.class | refused accepts= | No Java class can run here. The class of
     Amazon's library for IAM is translated; for others set eos.oauth.token.provider.
-sasl.jaas.config | translated | PlainLoginModule, ScramLoginModule, OAuthBearerLoginModule, and
-    Amazon's IAMLoginModule.
-sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin sasl.kerberos.service.name
-    sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor | ignored |
-    Kerberos is refused at sasl.mechanism.
+sasl.jaas.config | translated | PlainLoginModule, ScramLoginModule, OAuthBearerLoginModule,
+    Amazon's IAMLoginModule, and Krb5LoginModule with the ticket cache.
+sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin sasl.kerberos.ticket.renew.jitter
+    sasl.kerberos.ticket.renew.window.factor | ignored | The process's own Kerberos credentials are
+    used, and the system's library renews them.
+sasl.kerberos.service.name | same | kafka by default: the brokers' principals are
+    kafka/HOST@REALM.
 sasl.login.callback.handler.class | refused
     accepts=|(kafkashaded\.)?org\.apache\.kafka\.common\.security\.oauthbearer\.(secured\.)?oauthbearerlogincallbackhandler
     | No Java class can run here; set eos.oauth.token.provider. Kafka's own handler for
@@ -144,10 +146,9 @@ sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
     sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
     sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms | ignored | librdkafka asks for a
     new token when 80 % of the old one's life is over.
-sasl.mechanism | same takes=plain|scram-sha-256|scram-sha-512|oauthbearer|aws_msk_iam | PLAIN,
-    SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, or AWS_MSK_IAM, which becomes OAUTHBEARER; has no
-    default here. GSSAPI (Kerberos) is refused: one of the two Kafka clients cannot speak it
-    without the system's Kerberos libraries.
+sasl.mechanism | same takes=plain|scram-sha-256|scram-sha-512|oauthbearer|aws_msk_iam|gssapi |
+    PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM, which becomes OAUTHBEARER, or
+    GSSAPI (Kerberos), for which librdkafka has to be built; has no default here.
 sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
     sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
     sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
@@ -214,6 +215,8 @@ partitioner | same takes=random|(consistent|murmur2|fnv1a)(_random)? | random, c
 queue.buffering.backpressure.threshold | owned accepts=1 | The sink rests on its value. Remove the
     option.
 queuing.strategy | owned accepts=fifo | The sink rests on its value. Remove the option.
+sasl.kerberos.keytab sasl.kerberos.principal | refused | Only one of the two Kafka clients knows it.
+    Set KRB5_CLIENT_KTNAME to the keytab in the environment of driver and executors.
 sasl.oauthbearer.assertion.jwt.template.file sasl.oauthbearer.assertion.private.key.pem | refused
     | Both Kafka clients know client credentials only. Remove the option.
 ssl.ca.certificate.stores ssl.curves.list ssl.engine.id ssl.engine.location ssl.providers

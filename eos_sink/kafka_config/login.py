@@ -11,6 +11,7 @@ from eos_sink.kafka_config.token_source import (
     AWS_MSK_IAM,
     AZURE,
     HANDLERS,
+    KERBEROS,
     MSK,
     PROVIDER,
     TokenSource,
@@ -83,6 +84,11 @@ def log_in(
             f"Set kafka.sasl.mechanism to OAUTHBEARER, or remove option {PROVIDER} and "
             "kafka.sasl.*.callback.handler.class.",
         )
+    if mechanism == KERBEROS:
+        # librdkafka would run kinit with a keytab of its own: the process has its credentials.
+        settings["sasl.kerberos.min.time.before.relogin"] = "0"
+        settings.setdefault("sasl.kerberos.service.name", "kafka")
+        return [], None
     if not settings.keys() >= {"sasl.username", "sasl.password"}:
         raise make_error(
             f"kafka.sasl.mechanism is {mechanism}, but user and password are missing.",

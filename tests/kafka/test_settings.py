@@ -3,6 +3,7 @@ when it is given the user's values as they are."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -33,6 +34,17 @@ def accepted(given: dict[str, str]) -> None:
     settings = librdkafka_settings(options.cluster.client)
     for each in (settings, connection_settings(settings)):
         ConfluentProducer(each, "id", TRANSACTION_MS, Permissions("", "log")).close()
+
+
+def test_kerberos_without_its_library_is_an_error_with_the_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    login = {"kafka.security.protocol": "SASL_SSL", "kafka.sasl.mechanism": "GSSAPI"}
+    settings = librdkafka_settings(parse_options({**BROKER, **login}).cluster.client)
+    monkeypatch.setitem(sys.modules, "gssapi", None)
+    with pytest.raises(ConfigurationError, match="gssapi") as refused:
+        kafka_python_settings(settings)
+    assert "eos-sink[kerberos]" in refused.value.remedy
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_a_tuning_beyond_librdkafkas_range_becomes_the_nearest_with_a_warning(
         ("buffer.memory", "a lot", "whole number"),
         ("partitioner.ignore.keys", "maybe", "true becomes random"),
         ("partitioner", "round_robin", "murmur2_random"),
-        ("sasl.mechanism", "GSSAPI", "Kerberos"),
+        ("sasl.mechanism", "NTLM", "Kerberos"),
         ("ssl.cipher.suites", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "OpenSSL's names"),
     ],
 )
@@ -179,6 +179,12 @@ def test_a_value_that_librdkafka_does_not_take_is_refused_with_what_it_takes(
     assert checked.handling is Handling.REFUSED
     assert needed in checked.note
     assert repr(value) in checked.note
+
+
+def test_a_keytab_is_that_of_the_process() -> None:
+    checked = check_setting("sasl.kerberos.keytab", "/a.keytab")
+    assert checked.handling is Handling.REFUSED
+    assert "KRB5_CLIENT_KTNAME" in checked.note
 
 
 @pytest.mark.parametrize("url", ["file:///canary", "https://me:canary@host/token"])

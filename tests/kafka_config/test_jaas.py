@@ -10,6 +10,7 @@ COMMON = "org.apache.kafka.common.security"
 PLAIN = f"{COMMON}.plain.PlainLoginModule"
 SCRAM = f"{COMMON}.scram.ScramLoginModule"
 OAUTH = f"{COMMON}.oauthbearer.OAuthBearerLoginModule"
+KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
 CLIENT = "sasl.oauthbearer.client.credentials.client"
 
 
@@ -63,6 +64,13 @@ def test_client_credentials_and_extensions_are_read() -> None:
     }
 
 
+def test_of_kerberos_only_the_brokers_name_is_read() -> None:
+    text = f"{KERBEROS} required useTicketCache=true renewTGT=true serviceName='broker';"
+    login = read_jaas(text)
+    assert login.mechanisms == ("GSSAPI",)
+    assert login.settings == {"sasl.kerberos.service.name": "broker"}
+
+
 def test_an_unsigned_token_is_read() -> None:
     text = f'{OAUTH} required unsecuredLoginStringClaim_sub="ann";'
     assert read_jaas(text).settings == {
@@ -83,7 +91,9 @@ def test_an_unsigned_token_is_read() -> None:
         (f'{PLAIN} required username="ann" password="x" canary="x";', "other than username"),
         (f'{PLAIN} required a="b"; {PLAIN} required username="canary";', "form"),
         ('com.example.CanaryLoginModule required x="canary";', "PlainLoginModule"),
-        ('com.sun.security.auth.module.Krb5LoginModule required keyTab="canary";', "Kerberos"),
+        (f'{KERBEROS} required useKeyTab=true keyTab="canary";', "KRB5_CLIENT_KTNAME"),
+        (f'{KERBEROS} required useTicketCache=true principal="canary";', "KRB5CCNAME"),
+        (f'{KERBEROS} required useTicketCache=true canary="x";', "other than serviceName"),
         (f'{SCRAM} required username="canary" password="canary" tokenauth="true";', "JVM"),
         (f'{OAUTH} required unsecuredLoginStringClaim_sub="can ary";', "blanks"),
         (f'{OAUTH} required unsecuredLoginNumberClaim_canary="1";', "other than clientId"),

@@ -118,6 +118,13 @@ def test_a_jaas_login_becomes_user_and_password() -> None:
     assert "sasl.jaas.config" not in settings
 
 
+def test_kerberos_needs_no_user_and_runs_no_kinit() -> None:
+    settings = translate({"security.protocol": "SASL_SSL", "sasl.mechanism": "gssapi"}).settings
+    assert settings["sasl.mechanism"] == "GSSAPI"
+    assert settings["sasl.kerberos.service.name"] == "kafka"
+    assert settings["sasl.kerberos.min.time.before.relogin"] == "0"
+
+
 def test_a_login_without_its_mechanism_is_refused() -> None:
     message = refused({"security.protocol": "SASL_SSL", "sasl.jaas.config": JAAS})
     assert "kafka.sasl.mechanism is missing" in message

@@ -11,7 +11,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from eos_sink.errors import ConfigurationError
 from eos_sink.kafka_config.cluster_config import Translation
+from eos_sink.kafka_config.token_source import KERBEROS
 
 _CONNECTION = re.compile(
     r"(bootstrap\.servers|client\.|security\.|sasl\.|ssl\.|https\.|enable\.s(sl|asl)\.|socket\."
@@ -79,7 +81,7 @@ def kafka_python_settings(connection: Mapping[str, Any]) -> dict[str, object]:
         connection: from `connection_settings`.
 
     Raises:
-        ConfigurationError: a certificate or key cannot be loaded.
+        ConfigurationError: a certificate or key cannot be loaded, or Kerberos' library is missing.
     """
     servers = [server.strip() for server in connection["bootstrap.servers"].split(",")]
     protocol = connection.get("security.protocol", "plaintext")
@@ -104,7 +106,22 @@ def kafka_python_settings(connection: Mapping[str, Any]) -> dict[str, object]:
         from eos_sink.kafka.connection.oauth import Tokens
 
         arguments["sasl_oauth_token_provider"] = Tokens(connection)
+    elif connection["sasl.mechanism"] == KERBEROS:
+        _check_gssapi()
+        arguments["sasl_kerberos_service_name"] = connection["sasl.kerberos.service.name"]
     else:
         arguments["sasl_plain_username"] = connection["sasl.username"]
         arguments["sasl_plain_password"] = Hidden(connection["sasl.password"])
     return arguments
+
+
+def _check_gssapi() -> None:
+    """kafka-python itself would try again until the time is up."""
+    try:
+        import gssapi  # noqa: F401
+    except (ImportError, OSError) as error:
+        raise ConfigurationError(
+            f"kafka.sasl.mechanism is GSSAPI, and the driver's Python has no gssapi: {error}.",
+            remedy="pip install 'eos-sink[kerberos]', which needs the system's Kerberos library "
+            "(Debian: libkrb5-dev; Red Hat: krb5-devel). Nothing was written.",
+        ) from error
