@@ -83,24 +83,31 @@ def record_of(each: Each, now: int) -> Record:
 
 
 def assert_same(found: tuple[Seen, ...], wanted: list[Record]) -> None:
-    """Each row is there once; those that name more are looked for first."""
-    left = defaultdict[Any, list[Seen]](list)
+    """Each row is there once, and nothing else. Rows of one content may leave open which is which,
+    so one that was found already gives way to another one (Kuhn's matching)."""
+    groups = defaultdict[Any, tuple[list[Seen], list[Record]]](lambda: ([], []))
     for seen in found:
-        left[seen.value, seen.key, seen.headers].append(seen)
-    for row in sorted(wanted, key=lambda each: (each[3] is None) + (each[4] is None)):
-        value, key, headers, partition, ms = row
-        same = left[value, key, headers]
-        at = next(
-            (
-                n
-                for n, seen in enumerate(same)
-                if partition in (None, seen.partition) and ms in (None, seen.timestamp[1])
-            ),
-            None,
-        )
-        assert at is not None, f"{row} is lost, of {same}"
-        del same[at]
-    assert not any(left.values()), "there are more rows than were written"
+        groups[seen.value, seen.key, seen.headers][0].append(seen)
+    for row in wanted:
+        groups[row[:3]][1].append(row)
+    for there, rows in groups.values():
+        taken: dict[int, Record] = {}
+        for row in rows:
+            assert find_place(row, there, taken, set()), f"{row} is lost, of {there}"
+        assert len(taken) == len(there), "there are more rows than were written"
+
+
+def find_place(row: Record, there: list[Seen], taken: dict[int, Record], tried: set[int]) -> bool:
+    partition, ms = row[3:]
+    for n, seen in enumerate(there):
+        same = partition in (None, seen.partition) and ms in (None, seen.timestamp[1])
+        if not same or n in tried:
+            continue
+        tried.add(n)
+        if n not in taken or find_place(taken[n], there, taken, tried):
+            taken[n] = row
+            return True
+    return False
 
 
 class Path:
@@ -123,7 +130,7 @@ class Path:
         self._refused = 0
 
     def _new_topic(self) -> str:
-        # Rows of 1970 have outlived each other retention.
+        # Rows of 1970 are older than any other retention permits.
         topic = new_topic(self._kafka, "rows", PARTITIONS, retention_ms=-1)
         self._wanted[topic] = []
         return topic
