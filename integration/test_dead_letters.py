@@ -77,12 +77,6 @@ BAD = {
         {"value": ["x" * 3_000]},
         options={"kafka_max_request_size": "2000"},
     ),
-    "too large when compressed": Bad(
-        "RecordTooLargeException",
-        {"value": [bytes(range(256)).hex() * 40]},
-        {"max_message_bytes": 400, "compression_type": "lz4"},
-        {"kafka_compression_type": "zstd"},
-    ),
     "no such partition": Bad(
         "UnknownTopicOrPartitionException", {"partition": pa.array([3], pa.int32())}
     ),
@@ -280,22 +274,6 @@ def test_the_dead_letter_topic_is_looked_at_before_the_start(
 
 
 # --- What Kafka takes is no dead letter.
-
-
-@pytest.mark.parametrize(
-    "compression",
-    ["zstd", *(pytest.param(each, marks=pytest.mark.long) for each in ("gzip", "snappy", "lz4"))],
-)
-def test_a_row_that_fits_when_it_is_compressed_is_no_dead_letter(
-    kafka: KafkaCluster, run: MakeRun, compression: str
-) -> None:
-    topic, letters = new_topic(kafka, "main", max_message_bytes=2_000), new_topic(kafka, "dead")
-    query = run(
-        kafka, topic=topic, eos_dead_letter_topic=letters, kafka_compression_type=compression
-    )
-    query.write(value=["x" * 20_000])
-    assert read_topic(kafka.bootstrap_servers, topic).values() == ["x" * 20_000]
-    assert read_topic(kafka.bootstrap_servers, letters).values() == []
 
 
 def test_the_largest_row_that_a_topic_takes_is_no_dead_letter_and_the_next_one_is(

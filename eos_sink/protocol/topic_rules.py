@@ -29,7 +29,6 @@ class TopicRules:
         compression: `compression.type` of the topic: the brokers compress again if it is neither
             "producer" nor that of the batch. librdkafka sends a batch without compression where
             that makes it smaller.
-        level: `compression.<codec>.level` of that codec; None: the default.
         keyed: it is compacted, so each record needs a key.
         before_ms, after_ms: how far a record's time may be from the broker's.
     """
@@ -37,7 +36,6 @@ class TopicRules:
     partitions: int
     max_bytes: int
     compression: str = "producer"
-    level: int | None = None
     keyed: bool = False
     before_ms: int = _FOREVER
     after_ms: int = _FOREVER
@@ -51,11 +49,6 @@ class TopicRules:
         if one_in is None:
             return self.max_bytes
         return max((self.max_bytes - _GROWS_BY) * one_in // (one_in + 1), 1)
-
-    def grown(self, plain: int) -> int:
-        """The largest size of a batch of so many bytes after the topic's own codec."""
-        one_in = _GROWS_BY_ONE_IN.get(self.compression)
-        return plain if one_in is None else plain + plain // one_in + _GROWS_BY
 
     @staticmethod
     def of(partitions: int, settings: Mapping[str, str]) -> TopicRules:
@@ -72,16 +65,10 @@ class TopicRules:
         )
         if settings.get("message.timestamp.type") == "LogAppendTime":
             before = after = _FOREVER
-        compression = settings.get("compression.type", "producer")
-        level = settings.get(f"compression.{compression}.level")
-        # The default of gzip, as Deflater.DEFAULT_COMPRESSION; zstd's is 3, and -1 a level.
-        if compression == "gzip" and level == "-1":
-            level = None
         return TopicRules(
             partitions=partitions,
             max_bytes=min(number("max.message.bytes"), number("segment.bytes")),
-            compression=compression,
-            level=None if level is None else int(level),
+            compression=settings.get("compression.type", "producer"),
             keyed="compact" in settings.get("cleanup.policy", "delete"),
             before_ms=before,
             after_ms=after,

@@ -24,7 +24,7 @@ from eos_sink.kafka_config.destinations import is_topic_name, quote_name
 from eos_sink.protocol.topic_rules import TopicRules
 from eos_sink.sink_options import SinkOptions
 from eos_sink.task.dead_letters import Fault, to_dead_letters
-from eos_sink.task.record_sizes import Codec, RecordSizes, find_largest
+from eos_sink.task.record_sizes import RecordSizes
 
 _TOO_LARGE = "org.apache.kafka.common.errors.RecordTooLargeException"
 _UNKNOWN = "org.apache.kafka.common.errors.UnknownTopicOrPartitionException"
@@ -89,7 +89,6 @@ class RejectedRows:
         self._now_ms = now_ms
         settings = options.cluster.client.settings
         self._client_bytes = int(settings.get("message.max.bytes", _CLIENT_BYTES))
-        self._codec = Codec.of_client(settings)
         room = int(settings.get("queue.buffering.max.kbytes", _LETTER_BYTES // 1024)) * 1024
         self._letter_bytes = max(self._client_bytes, min(room, _MOST_BYTES))
         propagation_ms = int(settings.get("topic.metadata.propagation.max.ms", _MISSING_S * 1000))
@@ -328,16 +327,11 @@ class RejectedRows:
                 f"The row has {sent[n]} bytes, and kafka.max.request.size is {self._client_bytes}.",
             ),
         )
-        unsure = (stored > sure) & (sent <= self._client_bytes)
-        for number in np.flatnonzero(unsure).tolist():
-            # It is sent in a batch of its own.
-            record, plain = rows.slice(number, 1), int(stored[number])
-            stored[number] = find_largest(record, plain, self._codec, rules[topics[number]])
         yield (
-            stored > limits,
+            stored > sure,
             lambda n: Fault(
                 _TOO_LARGE,
-                f"A record batch of this row alone has {stored[n]} bytes, and topic "
+                f"A record batch of this row alone has {stored[n]} bytes uncompressed, and topic "
                 f"{names[topics[n]]} has max.message.bytes={limits[n]}, "
                 f"compression.type={rules[topics[n]].compression}.",
             ),

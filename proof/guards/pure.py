@@ -170,7 +170,6 @@ FUNCTIONS = (
     Function("eos_sink/protocol/inline.py", "room_after", (_LIMITS,)),
     Function("eos_sink/protocol/inline.py", "room_after_failure", (_LIMITS,)),
     Function(_TOPIC, "TopicRules.sure_bytes", (_LIMITS,)),
-    Function(_TOPIC, "TopicRules.grown", (_LIMITS,)),
     Function(_TOPIC, "TopicRules.of", (_LIMITS,)),
     Function(_WRITTEN, "WrittenNumbers.__contains__", (_LIMITS,)),
     Function(_WRITTEN, "WrittenNumbers.forgets", (_LIMITS,)),

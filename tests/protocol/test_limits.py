@@ -51,19 +51,17 @@ def test_a_task_hands_over_what_the_driver_can_hold_of_all(
 
 
 @pytest.mark.parametrize(
-    ("codec", "sure", "grown"),
+    ("codec", "sure"),
     [
-        ("producer", 100_000, 100_000),
-        ("gzip", (100_000 - 128) * 1_000 // 1_001, 100_000 + 100 + 128),
-        ("snappy", (100_000 - 128) * 50 // 51, 100_000 + 2_000 + 128),
-        ("lz4", (100_000 - 128) * 250 // 251, 100_000 + 400 + 128),
-        ("zstd", (100_000 - 128) * 250 // 251, 100_000 + 400 + 128),
+        ("producer", 100_000),
+        ("gzip", (100_000 - 128) * 1_000 // 1_001),
+        ("snappy", (100_000 - 128) * 50 // 51),
+        ("lz4", (100_000 - 128) * 250 // 251),
+        ("zstd", (100_000 - 128) * 250 // 251),
     ],
 )
-def test_a_codec_may_make_a_batch_larger(codec: str, sure: int, grown: int) -> None:
-    rules = TopicRules(1, 100_000, codec)
-    assert (rules.sure_bytes, rules.grown(100_000)) == (sure, grown)
-    assert rules.grown(sure) <= 100_000
+def test_a_codec_may_make_a_batch_larger(codec: str, sure: int) -> None:
+    assert TopicRules(1, 100_000, codec).sure_bytes == sure
     assert TopicRules(1, 100, codec).sure_bytes == (100 if codec == "producer" else 1)
 
 
@@ -87,18 +85,6 @@ _BEFORE, _AFTER, _EITHER = (
         ),
         ({_BEFORE: "5", "message.timestamp.type": "CreateTime"}, TopicRules(3, 100, before_ms=5)),
         ({"compression.type": "gzip"}, TopicRules(3, 100, "gzip")),
-        (
-            {"compression.type": "gzip", "compression.gzip.level": "-1"},
-            TopicRules(3, 100, "gzip"),
-        ),
-        (
-            {"compression.type": "gzip", "compression.gzip.level": "9"},
-            TopicRules(3, 100, "gzip", 9),
-        ),
-        (
-            {"compression.type": "zstd", "compression.zstd.level": "-1"},
-            TopicRules(3, 100, "zstd", -1),
-        ),
         ({"cleanup.policy": "compact,delete"}, TopicRules(3, 100, keyed=True)),
         ({"cleanup.policy": "delete"}, TopicRules(3, 100)),
     ],
