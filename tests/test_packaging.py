@@ -85,6 +85,7 @@ def test_the_sink_never_brings_a_spark_of_its_own(metadata: email.message.Messag
         "numpy",
         "pyarrow",
         "tenacity",
+        "xxhash",
     ]
     assert f">={error_codes._OLDEST}" in requirements(metadata, None)["confluent-kafka"]
 

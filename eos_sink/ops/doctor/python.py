@@ -21,6 +21,7 @@ LIBRARIES = {
     "numpy": ("numpy", "1.24", "3"),
     "pyarrow": ("pyarrow", "15", ""),
     "tenacity": ("tenacity", "8.2", "10"),
+    "xxhash": ("xxhash", "3", "5"),
     "pyspark": ("pyspark", "3.5", "5"),
 }
 """The module, the lowest version, and the version to stay below (empty: none), as in setup.cfg."""
