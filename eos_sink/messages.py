@@ -390,6 +390,16 @@ class Reason:
         "again.",
         "driver task",
     )
+    OTHER_DIGEST = Text(
+        OperatorNeededError,
+        "{decision.batch} is decided by a version of eos-sink that makes other fingerprints of "
+        "rows. Spark replays it, and it cannot be told whether the rows are the same. Nothing of "
+        "this replay is written.",
+        "{start} once with that version: it finishes the batch. Upgrade after that. If it is not "
+        "at hand, {resolve} shows what is in Kafka; add --accept to keep that.",
+        _OF_DECISION,
+        Action.FIX,
+    )
     OTHER_ROUTE = Text(
         ConfigurationError,
         "{decision.batch} is decided, and was written with {decision.route}. Now its rows would go "

@@ -179,11 +179,13 @@ def _encode_decision(decision: Decision) -> dict[str, Any]:
         ]
         for entry in decision.prepared
     ]
-    return {**_encode_object(replace(decision, prepared=())), "prepared": prepared}
+    # The default is this version's, not that of the next one.
+    document = _encode_object(replace(decision, prepared=()))
+    return {**document, "digest": decision.digest, "prepared": prepared}
 
 
 def _decode_decision(document: Any) -> Decision:
-    decision: Decision = _decode_object(Decision, {**document, "prepared": []})
+    decision: Decision = _decode_object(Decision, {"digest": 0, **document, "prepared": []})
     topics = list(decision.topics)
     prepared = tuple(
         Prepared(

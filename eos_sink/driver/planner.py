@@ -28,7 +28,7 @@ from eos_sink.messages import named
 from eos_sink.metrics import events
 from eos_sink.metrics.names import Count, Event
 from eos_sink.metrics.stats import Stats
-from eos_sink.protocol.model import Change, Entry, LogRecord, Plan, Run
+from eos_sink.protocol.model import DIGEST, Change, Entry, LogRecord, Plan, Run
 from eos_sink.protocol.reconcile import Role, View
 from eos_sink.protocol.rules import check_unrecorded
 from eos_sink.protocol.values import RECORDED_MS, MemberRefused, MemberState
@@ -356,7 +356,9 @@ class Planner:
         """The hashes of the visible rows, if a replay writes the others in any partitions. If they
         cannot be told, the log says so from then on."""
         decision, lost = view.decision, view.lost
-        if decision is None or view.doubtful or not decision.needs_completion(lost):
+        if decision is None or view.doubtful or decision.digest != DIGEST:
+            return view, None
+        if not decision.needs_completion(lost):
             return view, None
         # numpy and pyarrow are for rows only.
         from eos_sink.driver import completion

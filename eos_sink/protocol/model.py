@@ -122,6 +122,10 @@ class RowDigest:
         return sum(digests, RowDigest())
 
 
+DIGEST = 1
+"""The way in which this version makes a fingerprint (0: BLAKE2b for long fields, 1: XXH3)."""
+
+
 @dataclass(frozen=True)
 class Prepared:
     """A task's open transaction with all its records on the brokers.
@@ -219,6 +223,7 @@ class Decision:
         topics: those of its rows, and the id (KIP-516) of each from before they were written: a
             topic that is deleted and made again has another one. "": not known.
         route: how the tasks found a row's place.
+        digest: how its fingerprints were made; those that were made otherwise are not comparable.
     """
 
     batch: BatchId
@@ -235,6 +240,7 @@ class Decision:
     by_partition: str = ""
     topics: Mapping[str, str] = field(default_factory=dict, hash=False)
     route: Route = field(default_factory=Route)
+    digest: int = DIGEST
 
     @property
     def dead_letter_topic(self) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
 from eos_sink.messages import Reason, stop
 from eos_sink.protocol.model import (
+    DIGEST,
     BatchId,
     Decision,
     LogRecord,
@@ -81,6 +82,8 @@ def assign(plan: Plan, batch: BatchId, partition: int, spark_run: str = "") -> A
             return Assignment(Role.REFUSE, decision.slot)
         if plan.doubtful:
             raise in_doubt(decision, plan.doubtful, plan.made_again)
+        if decision.digest != DIGEST and not decision.override.accepted:
+            raise stop(Reason.OTHER_DIGEST, decision=decision)
         _check_route(decision, plan)
         if plan.visible is not None:
             # The ids of the decided partitions may have later attempts.
@@ -213,9 +216,12 @@ def _is_elsewhere(decision: Decision, other: Decision) -> bool:
 
 
 def _is_same_frame(decision: Decision, other: Decision) -> bool:
-    """True if an earlier run of the query has decided the same rows of the same batch. One run may
-    write them under several identities."""
-    same = (decision.batch, decision.total) == (other.batch, other.total)
+    """True if an earlier run of the query has decided the same rows of the same batch, or as many
+    that cannot be compared. One run may write them under several identities."""
+    one, another = decision.total, other.total
+    if decision.digest != other.digest:
+        one, another = replace(one, fingerprint=0), replace(another, fingerprint=0)
+    same = (decision.batch, one) == (other.batch, another)
     return same and decision.spark_run != other.spark_run
 
 

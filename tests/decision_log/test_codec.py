@@ -65,6 +65,7 @@ decisions = plain_decisions | st.builds(
     plain_decisions | with_dead_letters,
     inlined=st.lists(st.builds(Inlined, numbers, digests, producers), min_size=1).map(tuple),
     route=st.builds(Route, st.none() | topics, st.none() | topics, texts),
+    digest=numbers,
 )
 names = st.none() | st.text(st.characters(codec="utf-8"), min_size=1)
 origins = st.builds(Origin, names, names, names, st.booleans())
@@ -105,10 +106,19 @@ def test_the_format_does_not_change_without_its_number() -> None:
     written = (
         b'{"format":4,"seq":3,"decision":{"batch":["s",2],"slot":1,"partitions":2,'
         b'"total":[1,10,18446744073709551615],'
-        b'"prepared":[[0,4000,1,1,10,18446744073709551615,0,5,6]],"topics":{"t":"i"}},"writer":"w"}'
+        b'"prepared":[[0,4000,1,1,10,18446744073709551615,0,5,6]],"topics":{"t":"i"},"digest":1},'
+        b'"writer":"w"}'
     )
     assert decode(written, "here") == EXAMPLE
     assert encode(EXAMPLE) == written
+
+
+def test_a_decision_that_does_not_tell_has_the_digest_of_before_it_was_told() -> None:
+    """So it does when a later version writes it again."""
+    older = decode(encode(EXAMPLE).replace(b',"digest":1', b""), "here")
+    assert older.decision is not None
+    assert older.decision.digest == 0
+    assert decode(encode(older), "here") == older
 
 
 def test_a_thousand_streams_fit_into_a_record_that_has_room_for_the_decision() -> None:

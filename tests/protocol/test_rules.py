@@ -251,6 +251,7 @@ BY_ONE_RUN = replace(DECISION, spark_run="run")
 WRITE = BatchId.numbered_by(Numbering.VERSION, "app", 5)
 OF_WRITE = replace(DECISION, batch=WRITE)
 OF_COLUMN = replace(DECISION, route=Route(None))
+OF_OTHER_DIGEST = replace(DECISION, digest=0)
 HIDDEN = replace(plan(DECISION, 0), visible=b"")
 
 
@@ -278,6 +279,12 @@ HIDDEN = replace(plan(DECISION, 0), visible=b"")
         (replace(plan(OF_COLUMN, 0, 2), route=Route("t")), BATCH, Reason.OTHER_ROUTE),
         (replace(plan(OF_COLUMN), route=Route(None, "letters")), BATCH, Role.COUNT),
         (replace(plan(OF_COLUMN), route=Route("t")), BATCH, Reason.OTHER_ROUTE),
+        # Neither falsely other rows nor a comparison of nothing.
+        (plan(OF_OTHER_DIGEST), BATCH, Reason.OTHER_DIGEST),
+        (plan(OF_OTHER_DIGEST, 0), BATCH, Reason.OTHER_DIGEST),
+        (plan(OF_OTHER_DIGEST, 0, 2), BATCH, Reason.OTHER_DIGEST),
+        (plan(OF_OTHER_DIGEST), BatchId("stream", 6), Role.WRITE),
+        (plan(replace(OF_OTHER_DIGEST, override=Override(accepted=True))), BATCH, Role.COUNT),
     ],
 )
 def test_the_first_rule_that_holds_tells(known: Plan, batch: BatchId, expected: object) -> None:
