@@ -20,8 +20,8 @@ from bench.shape import Shape
 from bench.shapes import SHAPES
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.rows import Rows
 from eos_sink.options import parse_options
+from eos_sink.rows.rows import Rows
 
 # As many batches as a turn of Spark's.
 _BATCHES = 3

@@ -21,10 +21,10 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Sizes
 from eos_sink.kafka.member import ConfluentMember
 from eos_sink.kafka.producer import ConfluentProducer
-from eos_sink.kafka.rows import Rows
 from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.options import parse_options
 from eos_sink.protocol.values import ProduceFailed, ProducerFenced
+from eos_sink.rows.rows import Rows
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.topic_scan import Offsets, Source
 from eos_sink_lab.testing.waiting import wait_until

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-FOR_ROWS = ["pyarrow", "numpy", "pandas", "eos_sink.task"]
+FOR_ROWS = ["pyarrow", "numpy", "pandas", "eos_sink.rows", "eos_sink.task"]
 
 
 def imported(program: str) -> set[str]:

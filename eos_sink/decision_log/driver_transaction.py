@@ -20,7 +20,7 @@ from eos_sink.protocol.model import Claim, LogRecord, PlanToken, SourcePosition
 from eos_sink.protocol.values import Position, ProduceFailed
 
 if TYPE_CHECKING:
-    from eos_sink.kafka.rows import Rows
+    from eos_sink.rows.rows import Rows
 
 # A write takes milliseconds. A driver that dies meanwhile blocks readers of the same log partition,
 # and of its rows' partitions, for at most this long and the 10 s between two looks of the brokers

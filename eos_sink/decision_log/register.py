@@ -58,7 +58,7 @@ from eos_sink.protocol.values import (
 )
 
 if TYPE_CHECKING:
-    from eos_sink.kafka.rows import Rows
+    from eos_sink.rows.rows import Rows
 
 _TRIES = 3
 # The step may have no time left, and its coordinator may be the broker that does not answer.

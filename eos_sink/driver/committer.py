@@ -66,7 +66,7 @@ from eos_sink.sink_options import SinkOptions
 # What few batches need is imported where it is used: Spark starts a process for the commits.
 if TYPE_CHECKING:
     from eos_sink.driver.source_reader import CheckpointFiles, SourceReader
-    from eos_sink.kafka.rows import Rows
+    from eos_sink.rows.rows import Rows
 
 _LOGGER = logging.getLogger("eos_sink.driver")
 _NOTE_S = 10.0
@@ -441,7 +441,7 @@ class Committer:
         if not taken:
             return []
         # numpy and pyarrow are for rows only.
-        from eos_sink.kafka.rows import unpack
+        from eos_sink.rows.rows import unpack
 
         unpacked = (unpack(packed, topic) for packed, topic in by_topic if packed)
         return [rows for rows in unpacked if len(rows)]

@@ -17,14 +17,14 @@ import numpy as np
 
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.fingerprint import Hashes, RowDigester
 from eos_sink.kafka.interfaces import Kafka
-from eos_sink.kafka.rows import Row, Rows
 from eos_sink.kafka.topic_traces import PartitionTail
 from eos_sink.messages import Reason, stop
 from eos_sink.protocol.model import Decision, RowDigest
 from eos_sink.protocol.rules import Replay
 from eos_sink.protocol.values import ProducerIdentity
+from eos_sink.rows.fingerprint import Hashes, RowDigester
+from eos_sink.rows.rows import Row, Rows
 
 MOST_ROWS = 4_000_000
 """Visible rows of which each task gets the hashes, 32 MB."""

@@ -11,7 +11,7 @@ from eos_sink.protocol.model import Decision, TaskReport
 from eos_sink.sink_options import SinkOptions
 
 if TYPE_CHECKING:
-    from eos_sink.kafka.rows import Rows
+    from eos_sink.rows.rows import Rows
 
 
 class DecidedTopics:

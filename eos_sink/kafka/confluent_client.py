@@ -13,7 +13,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.producer_events import ProducerEvents, RecordRefused, describe_place
 
 if TYPE_CHECKING:
-    from eos_sink.kafka.rows import Row, Rows
+    from eos_sink.rows.rows import Row, Rows
 
 NO_ROOM = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "It is larger than all of kafka.buffer.memory")
 _QUEUE_FULL_WAIT_S = 0.1

@@ -31,8 +31,8 @@ from eos_sink.protocol.values import (
 
 if TYPE_CHECKING:
     # Only tasks need pyarrow.
-    from eos_sink.kafka.rows import Row, Rows
     from eos_sink.kafka.topic_traces import PartitionTail
+    from eos_sink.rows.rows import Row, Rows
 
 OnRow = Callable[[ProducerIdentity, "Row"], None]
 """The producer, and a row as it digests it, without partition and time."""

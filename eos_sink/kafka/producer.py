@@ -27,7 +27,7 @@ from eos_sink.protocol.values import Offsets, Position, ProduceFailed, ProducerI
 
 if TYPE_CHECKING:
     from eos_sink.kafka.native.client import NativeClient
-    from eos_sink.kafka.rows import Rows
+    from eos_sink.rows.rows import Rows
 
 T = TypeVar("T")
 

@@ -16,9 +16,7 @@ from eos_sink.driver.reconcile import bring_to_rest, list_undecided
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Admin, MemberDescription
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.fingerprint import RowDigester
 from eos_sink.kafka.interfaces import Kafka, Unseen
-from eos_sink.kafka.rows import Row
 from eos_sink.kafka.topic_traces import PartitionTail, Trace
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.operator_run import join_as_operator, moved, read_log
@@ -33,6 +31,8 @@ from eos_sink.protocol.model import (
 from eos_sink.protocol.outcome import Evidence, Outcome, evidence_in_log, outcome
 from eos_sink.protocol.reconcile import View
 from eos_sink.protocol.values import ProducerIdentity, Transaction
+from eos_sink.rows.fingerprint import RowDigester
+from eos_sink.rows.rows import Row
 
 TOOL = "eos-sink resolve"
 UNTRACED = (

@@ -714,7 +714,7 @@ class TaskReport:
 
     `prepared` is None if nothing was written: no rows, rows that are visible already (`replayed`),
     rows that are left out (`skipped`), or rows that the driver has to write: `inline` has them as
-    `eos_sink.kafka.rows.pack` makes it. `digest` is of all rows of the partition, written or not.
+    `eos_sink.rows.rows.pack` makes it. `digest` is of all rows of the partition, written or not.
     `lost` is the plan's, `spark_run` as in a decision. `took` has the seconds of the task's steps,
     for figures only. `dead_letters` counts the rows for the dead letter topic by their error;
     `inline_dead_letters` has them, if the driver has to write them too. `topics` has the topics of

@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eos_sink.kafka.rows import Rows, find_wrong_keys, to_bytes
 from eos_sink.kafka_config.destinations import Destinations, is_topic_name, quote_name
 from eos_sink.messages import Reason, stop
+from eos_sink.rows.rows import Rows, find_wrong_keys, to_bytes
 
 # Its name in SparkThrowable.getCondition of Spark's own sink.
 _NULL_TOPIC = "KAFKA_NULL_TOPIC_IN_DATA"

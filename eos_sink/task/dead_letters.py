@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from eos_sink.errors import FailureKind
 from eos_sink.kafka.interfaces import Sizes
-from eos_sink.kafka.rows import HEADERS, Rows
 from eos_sink.messages import Reason, stop
+from eos_sink.rows.rows import HEADERS, Rows
 from eos_sink.task.record_sizes import RecordSizes
 
 TOPIC_HEADER = "__connect.errors.topic"

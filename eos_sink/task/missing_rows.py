@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from eos_sink.kafka.fingerprint import RowDigester
-from eos_sink.kafka.rows import Rows
 from eos_sink.protocol.model import RowDigest
+from eos_sink.rows.fingerprint import RowDigester
+from eos_sink.rows.rows import Rows
 
 
 class MissingRows:

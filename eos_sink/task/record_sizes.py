@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eos_sink.kafka.rows import Int64s, Rows, find_spans, split_headers
+from eos_sink.rows.rows import Int64s, Rows, find_spans, split_headers
 
 # A record batch in front of its records (KIP-98).
 BATCH_BYTES = 61

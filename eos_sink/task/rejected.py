@@ -19,9 +19,9 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, Sizes
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka.read_topic_rules import read_topic_rules
-from eos_sink.kafka.rows import Int64s, Rows, find_valid, find_wrong_keys, split_headers
 from eos_sink.kafka_config.destinations import is_topic_name, quote_name
 from eos_sink.protocol.topic_rules import TopicRules
+from eos_sink.rows.rows import Int64s, Rows, find_valid, find_wrong_keys, split_headers
 from eos_sink.sink_options import SinkOptions
 from eos_sink.task.dead_letters import Fault, to_dead_letters
 from eos_sink.task.record_sizes import RecordSizes

@@ -19,9 +19,7 @@ import pyarrow as pa
 
 from eos_sink.errors import EosSinkError, FailureKind
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.fingerprint import RowDigester
 from eos_sink.kafka.interfaces import Kafka, Sizes, TransactionalProducer
-from eos_sink.kafka.rows import Rows, pack
 from eos_sink.messages import Reason, named, stop
 from eos_sink.metrics.names import Step
 from eos_sink.metrics.stats import StepClock
@@ -35,6 +33,8 @@ from eos_sink.protocol.values import (
     ProducerFenced,
     this_package,
 )
+from eos_sink.rows.fingerprint import RowDigester
+from eos_sink.rows.rows import Rows, pack
 from eos_sink.sink_options import SinkOptions
 from eos_sink.task.columns import check_destinations_of, check_topics, to_rows
 

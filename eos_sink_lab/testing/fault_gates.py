@@ -17,8 +17,8 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, Sizes, TransactionControl
-from eos_sink.kafka.rows import Rows
 from eos_sink.protocol.values import EndOutcome, Transaction, TransactionState
+from eos_sink.rows.rows import Rows
 from eos_sink.sink_options import SinkOptions
 from eos_sink_lab.testing.faults import ROLE_VARIABLE, Gate
 

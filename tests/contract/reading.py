@@ -10,8 +10,8 @@ from eos_sink.errors import ClusterError, OutcomeUnknownError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.interfaces import TopicDescription
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
-from eos_sink.kafka.rows import Rows
 from eos_sink.protocol.values import Position, Transaction, Visibility
+from eos_sink.rows.rows import Rows
 from tests.contract.harness import TIMEOUT_MS, Harness, Task
 
 NAMES = QueryNames("team-", "query-0123456789")

@@ -11,8 +11,8 @@ import pytest
 from eos_sink.errors import FailureKind
 from eos_sink.kafka.interfaces import Sizes
 from eos_sink.kafka.read_topic_rules import read_topic_rules
-from eos_sink.kafka.rows import Row, Rows
 from eos_sink.protocol.values import ProduceFailed, TransactionStatus
+from eos_sink.rows.rows import Row, Rows
 from eos_sink.task.columns import to_rows
 from eos_sink_lab.testing.waiting import wait_until
 from tests.contract.harness import TIMEOUT_MS, Harness, Record, Task

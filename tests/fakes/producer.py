@@ -8,7 +8,6 @@ from functools import partial
 
 from eos_sink.errors import FailureKind, OutcomeUnknownError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.rows import Row, Rows
 from eos_sink.protocol.values import (
     EndOutcome,
     Offsets,
@@ -18,6 +17,7 @@ from eos_sink.protocol.values import (
     ProducerIdentity,
     Transaction,
 )
+from eos_sink.rows.rows import Row, Rows
 from tests.fakes.cluster import WRITING, Coordinators, FakeCluster
 from tests.fakes.log import PartitionLog
 from tests.fakes.process import Process, port

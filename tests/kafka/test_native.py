@@ -26,10 +26,10 @@ from eos_sink.kafka.native import library as module
 from eos_sink.kafka.native.client import NativeClient
 from eos_sink.kafka.native.library import Library, UnfitError, load_library
 from eos_sink.kafka.native.vectors import can_group, group_rows, place_by_key
-from eos_sink.kafka.partitioner import hash_key
 from eos_sink.kafka.producer_events import ProducerEvents
-from eos_sink.kafka.rows import Rows
 from eos_sink.options import parse_options
+from eos_sink.rows.partitioner import hash_key
+from eos_sink.rows.rows import Rows
 from eos_sink_lab.testing.waiting import wait_until
 
 GIVEN = {"kafka.bootstrap.servers": "127.0.0.1:1", "eos.id": "q"}

@@ -14,8 +14,8 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.native.native_events import Events
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka.producer_events import ProducerEvents
-from eos_sink.kafka.rows import Rows
 from eos_sink.kafka_config.acls import Permissions
+from eos_sink.rows.rows import Rows
 
 Report = Callable[[KafkaError | None, Any], None]
 

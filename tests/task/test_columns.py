@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from eos_sink.errors import ConfigurationError
-from eos_sink.kafka.rows import Row
+from eos_sink.rows.rows import Row
 from eos_sink.task.columns import to_rows
 from eos_sink.task.schema import check_columns, used_columns
 

@@ -13,10 +13,10 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from eos_sink.errors import ConfigurationError, FailureKind, ProduceFailedError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.rows import Rows
 from eos_sink.kafka_config.destinations import is_topic_name
 from eos_sink.protocol.model import BatchId, TaskReport
 from eos_sink.protocol.topic_rules import TopicRules
+from eos_sink.rows.rows import Rows
 from eos_sink.sink_options import SinkOptions
 from eos_sink.task.record_sizes import RecordSizes
 from eos_sink.task.rejected import RejectedRows

@@ -27,7 +27,7 @@ from eos_sink.kafka.native.vectors import (
     place_by_key,
 )
 from eos_sink.kafka.producer_events import ProducerEvents, RecordRefused, describe_place
-from eos_sink.kafka.rows import Row, Rows
+from eos_sink.rows.rows import Row, Rows
 
 _CLOSED_WITHIN_S = 5.0
 # The partitioners that place a row with a key as the Java client does.

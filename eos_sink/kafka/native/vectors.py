@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eos_sink.kafka.native import library as rdkafka
-from eos_sink.kafka.partitioner import hash_keys
-from eos_sink.kafka.rows import Int64s, Rows, find_spans, split_headers, to_bytes
+from eos_sink.rows.partitioner import hash_keys
+from eos_sink.rows.rows import Int64s, Rows, find_spans, split_headers, to_bytes
 
 # The address of empty fields: NULL would mean null.
 _NOTHING = ctypes.create_string_buffer(1)

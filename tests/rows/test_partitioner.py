@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from kafka.partitioner.default import murmur2
 
-from eos_sink.kafka.partitioner import hash_key, hash_keys
+from eos_sink.rows.partitioner import hash_key, hash_keys
 
 _CHANCE = random.Random(7)
 KEYS = [

@@ -10,9 +10,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from xxhash import xxh3_64_digest
 
-from eos_sink.kafka.fingerprint import RowDigester
-from eos_sink.kafka.rows import Row, Rows
 from eos_sink.protocol.model import RowDigest
+from eos_sink.rows.fingerprint import RowDigester
+from eos_sink.rows.rows import Row, Rows
 from eos_sink.task.columns import to_rows
 
 START = 0x243F6A8885A308D3

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from eos_sink.kafka.rows import Int64s
+    from eos_sink.rows.rows import Int64s
 
 _SEED = 0x9747B28C
 _M = 0x5BD1E995
@@ -37,7 +37,7 @@ def hash_keys(keys: Any) -> Int64s:
     """`hash_key` of each value of an Arrow column of (large) binary without a null."""
     import numpy as np
 
-    from eos_sink.kafka.rows import find_spans
+    from eos_sink.rows.rows import find_spans
 
     data, starts, sizes = find_spans(keys)
     if not len(sizes):

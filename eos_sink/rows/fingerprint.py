@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from xxhash import xxh3_64_intdigest
 
-from eos_sink.kafka.rows import Int64s, Row, Rows, find_spans, find_valid, split_headers, to_bytes
 from eos_sink.protocol.model import RowDigest
+from eos_sink.rows.rows import Int64s, Row, Rows, find_spans, find_valid, split_headers, to_bytes
 
 Hashes = npt.NDArray[np.uint64]
 

@@ -1,0 +1,1 @@
+"""The rows of a batch as Arrow columns: their fingerprint, and the places of their keys."""
