@@ -280,6 +280,7 @@ HIDDEN = replace(plan(DECISION, 0), visible=b"")
         (replace(plan(OF_COLUMN), route=Route(None, "letters")), BATCH, Role.COUNT),
         (replace(plan(OF_COLUMN), route=Route("t")), BATCH, Reason.OTHER_ROUTE),
         # Neither falsely other rows nor a comparison of nothing.
+        (replace(DOUBTFUL, decision=OF_OTHER_DIGEST), BATCH, Reason.IN_DOUBT),
         (plan(OF_OTHER_DIGEST), BATCH, Reason.OTHER_DIGEST),
         (plan(OF_OTHER_DIGEST, 0), BATCH, Reason.OTHER_DIGEST),
         (plan(OF_OTHER_DIGEST, 0, 2), BATCH, Reason.OTHER_DIGEST),
