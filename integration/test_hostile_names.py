@@ -103,7 +103,7 @@ def test_hostile_names_are_shown_and_commands_about_them_are_right(
         ["watch", "--updates", "1", "--lines"],
         ["transactions", "list"],
         ["transactions", "describe", unknown],
-        ["explain", name, "0"],
+        ["status", name, "0"],
         ["resolve", name],
         ["doctor", "--topic", query.topic],
         ["exporter", "--once"],

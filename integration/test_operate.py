@@ -1,4 +1,4 @@
-"""`status`, `transactions` and `explain` on a real Kafka, for what crashes leave behind."""
+"""`status` and `transactions` on a real Kafka, for what crashes leave behind."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class OnCall:
         return [self.id(slot, partition) for partition in range(PARTITIONS)]
 
     def fates(self, batch: int, expect: int = FINE) -> list[str]:
-        document = self.reads("explain", self.name, str(batch), expect=expect)
+        document = self.reads("status", self.name, str(batch), expect=expect)
         return [each["outcome"] for each in document["tasks"]]
 
     def end_session(self) -> None:
@@ -103,7 +103,7 @@ def test_a_query_that_runs_well_needs_no_action(on_call: OnCall) -> None:
     assert f"it has {on_call.name}" in said
     for batch in range(3):
         assert on_call.fates(batch) == ["committed"] * PARTITIONS
-    assert "not decided" in on_call.types("explain", on_call.name, "3", expect=LOOK)
+    assert "not decided" in on_call.types("status", on_call.name, "3", expect=LOOK)
     assert set(on_call.listed()) == {
         *on_call.ids(0),
         *on_call.ids(1),
@@ -291,7 +291,7 @@ def test_the_commands_of_the_page_run(kafka: KafkaCluster, on_call: OnCall, tmp_
     for command in text.splitlines():
         words = [on_call.name if word == "readings" else word for word in shlex.split(command)[1:]]
         # One of three transactions was committed; then one of them is explained.
-        on_call.types(*words, expect=LOOK if words[0] in ("status", "explain") else FINE)
+        on_call.types(*words, expect=LOOK if words[0] == "status" else FINE)
     assert len(on_call.listed("--open")) == PARTITIONS - 1
     orders.finish()
     orders.check()
@@ -326,7 +326,7 @@ def test_commands_that_look_change_nothing(
         ["watch", "--updates", "1"],
         ["transactions", "list"],
         ["transactions", "describe", on_call.id(0, 0)],
-        ["explain", on_call.name, "0"],
+        ["status", on_call.name, "0"],
         ["resolve", on_call.name],
         ["doctor", "--topic", topic, "--query", on_call.name],
         ["doctor", "--topic", "nowhere", "--log-topic", "nowhere"],
@@ -341,7 +341,7 @@ def test_commands_that_look_change_nothing(
 
 def test_a_cluster_that_does_not_answer_is_one_line(on_call: OnCall) -> None:
     on_call.reach = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "1"]
-    for words in (("status",), ("transactions", "list"), ("explain", "x", "1")):
+    for words in (("status",), ("transactions", "list"), ("status", "x", "1")):
         said = on_call.types(*words, expect=REFUSED)
         assert said.count("\n") == 1, said
         assert "127.0.0.1:1" in said

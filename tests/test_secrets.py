@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from eos_sink import cli
-from eos_sink.cli import explain_command, resolve_command, status_command, transactions_command
+from eos_sink.cli import batch_report, resolve_command, status_command, transactions_command
 from eos_sink.cli.output import CommandError, Report, print_report
 from eos_sink.cli.query_name import find_query
 from eos_sink.errors import EosSinkError
@@ -178,7 +178,7 @@ def test_neither_a_query_nor_its_operator_shows_a_secret(
         listed = parsed("transactions", "list")
         return [
             status_command.make_report(found, parsed("status")),
-            explain_command.explain(admin, parsed("explain", query, "0")),
+            batch_report.report_batch(admin, parsed("status", query, "0")),
             transactions_command.carry_out(admin, listed),
             resolve_command.make_report(
                 world.options.names, gather_evidence(admin, world.options.names, 9, soon())

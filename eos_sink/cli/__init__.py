@@ -22,7 +22,6 @@ from typing import NoReturn, Protocol
 from eos_sink.cli import (
     completion_command,
     doctor_command,
-    explain_command,
     exporter_command,
     offsets_command,
     resolve_command,
@@ -66,7 +65,6 @@ _COMMANDS: tuple[Command, ...] = (
     status_command,
     watch_command,
     transactions_command,
-    explain_command,
     exporter_command,
     offsets_command,
     resolve_command,

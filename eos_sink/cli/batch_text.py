@@ -1,4 +1,4 @@
-"""Words a decided batch and its evidence for `status`, `explain` and `resolve`."""
+"""Words a decided batch and its evidence for `status` and `resolve`."""
 
 from __future__ import annotations
 

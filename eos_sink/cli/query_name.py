@@ -29,15 +29,15 @@ NAME_TO_TYPE = f"the query's name (with its prefix, if that is not {DEFAULT_PREF
 """What confirms a change; it is `QueryNames.shown`."""
 
 
-def add_query(parser: argparse.ArgumentParser, *, many: bool = False) -> None:
+def add_query(parser: argparse.ArgumentParser, *, nargs: str | None = None) -> None:
     """Declare QUERY.
 
     Args:
         parser: of the command.
-        many: any number of queries; none stands for all.
+        nargs: "?" or "*" if the command shows all queries when none is named.
     """
-    help_ = "Show these queries only." if many else "Name of the query."
-    nargs = "*" if many else None
+    shown = {None: "Name of the query.", "?": "Show this query only."}
+    help_ = shown.get(nargs, "Show these queries only.")
     parser.add_argument("query", nargs=nargs, metavar="QUERY", help=f"{help_} {FOUND_BY}")
 
 

@@ -1,4 +1,4 @@
-"""`eos-sink status`: every query of a cluster, and what needs an operator."""
+"""`eos-sink status`: the queries of a cluster and what needs an operator, or one batch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Sequence
 
 from eos_sink.cli.admin_client import connect
-from eos_sink.cli.arguments import add_connection, add_timeout, command_line
+from eos_sink.cli.arguments import add_connection, add_timeout, command_line, whole
+from eos_sink.cli.batch_report import report_batch
 from eos_sink.cli.batch_text import outcome_cell
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import Cell, CommandError, Report, TableRow, span
@@ -25,10 +26,15 @@ examples:
   eos-sink status --bootstrap-server kafka:9092             all queries
   eos-sink status readings --bootstrap-server kafka:9092    one, by the name in its error
   eos-sink status --bootstrap-server kafka:9092 --json      the same for a program
+  eos-sink status readings 41 --bootstrap-server kafka:9092
+                                   one batch, task by task, with the evidence for its outcome
 """
 EXIT_CODES = {
-    ExitCode.OK: "no action is needed",
-    ExitCode.FAILED: "something needs an operator, as the lines below the table say",
+    ExitCode.OK: "no action is needed; with BATCH, each task is committed or had no rows",
+    ExitCode.FAILED: (
+        "something needs an operator, as the lines below the table say; with BATCH, a task is not "
+        "committed, or its outcome is not known"
+    ),
     ExitCode.NOT_SEEN: "nothing does in what could be seen, and something could not",
 }
 
@@ -36,14 +42,27 @@ SOURCE_LAG = "source lag"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_query(parser, many=True)
+    add_query(parser, nargs="?")
+    add = parser.add_argument
+    help_ = "Show this batch, task by task: Spark's number of it, or its txnVersion."
+    add("batch", nargs="?", metavar="BATCH", type=whole, help=help_)
+    help_ = "Spark's id of the query that wrote BATCH, if a checkpoint was replaced."
+    add("--stream", metavar="ID", help=help_)
     add_connection(parser)
     add_timeout(parser)
 
 
 def run(arguments: argparse.Namespace) -> Report:
-    """Take one snapshot."""
+    """Take one snapshot, or read what became of one batch.
+
+    Raises:
+        CommandError: `--stream` without a batch, or there is no such query.
+    """
+    if arguments.stream is not None and arguments.batch is None:
+        raise CommandError("--stream is for a BATCH, and none is given")
     with connect(arguments, arguments.timeout) as admin:
+        if arguments.batch is not None:
+            return report_batch(admin, arguments)
         found = Observer(admin, arguments.prefix).look(Deadline(arguments.timeout))
     return make_report(found, arguments)
 
@@ -54,7 +73,8 @@ def make_report(found: Snapshot, arguments: argparse.Namespace) -> Report:
     Raises:
         CommandError: there is no such query.
     """
-    found = select_queries(found, arguments.query, arguments.prefix)
+    queries = () if arguments.query is None else (arguments.query,)
+    found = select_queries(found, queries, arguments.prefix)
     alerts = find_alerts(found, command_line(arguments))
     sourced = any(each.source for each in found.queries)
     log, notes = arguments.log_topic, [str(each) for each in alerts]

@@ -80,7 +80,7 @@ _LEFT = {"query", "state", "rows of the last batches", "driver"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_query(parser, many=True)
+    add_query(parser, nargs="*")
     add_connection(parser)
     add = parser.add_argument
     help_ = "Seconds between two updates. Default: %(default)g."

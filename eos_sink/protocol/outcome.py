@@ -1,6 +1,6 @@
 """Tells what became of a decided transaction, and of a decided batch. Pure.
 
-The sink, `eos-sink status`, `explain` and `resolve` all call these functions, so they agree.
+The sink, `eos-sink status` and `resolve` all call these functions, so they agree.
 `docs/design.md` shows `outcome` as a table.
 """
 

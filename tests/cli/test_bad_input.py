@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eos_sink.cli import parser
+from eos_sink.cli import main, parser
 from eos_sink.cli.command_parser import CommandParser
 
 LEAVES = list(parser().leaves())
@@ -42,7 +42,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         (["verify", ""], "argument TOPIC: it is empty"),
         (["verify", "t", "--partitions", "0-20000000000"], "argument --partitions"),
         (["watch", "--interval", "1e300"], "is not a number of seconds, at most 1000000"),
-        (["explain", "q", "-5"], "'-5' is not a whole number"),
+        (["status", "q", "-5"], "'-5' is not a whole number"),
         (["resolve", "q", "--tail", "-5"], "'-5' is not a whole number"),
         (["exporter", "--port", "65536"], "'65536' is not a port"),
     ],
@@ -51,6 +51,11 @@ def test_a_value_that_cannot_be_meant_is_refused_by_name(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert said in refusal(capsys, *words)
+
+
+def test_a_stream_without_a_batch_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "q", *CONNECT, "--stream", "x"]) == 2
+    assert "--stream is for a BATCH" in capsys.readouterr().err
 
 
 def test_a_program_gets_the_refusal_as_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""`status`, `transactions` and `explain` on the in-memory Kafka: output, questions, refusals."""
+"""`status` and `transactions` on the in-memory Kafka: output, questions, refusals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from eos_sink import cli
-from eos_sink.cli import explain_command, status_command, transactions_command
+from eos_sink.cli import batch_report, status_command, transactions_command
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import CommandError, Report, render
 from eos_sink.driver import processes
@@ -61,8 +61,8 @@ class Operator:
         )
 
     def explains(self, batch: int, *words: str) -> Report:
-        arguments = parsed("explain", self.query, str(batch), *words)
-        return explain_command.explain(self.admin, arguments)
+        arguments = parsed("status", self.query, str(batch), *words)
+        return batch_report.report_batch(self.admin, arguments)
 
     def id(self, slot: int, partition: int) -> str:
         return self.world.options.names.task(slot, partition)
@@ -431,9 +431,9 @@ def test_a_batch_that_is_not_decided_shows_what_is_open(world: World, ops: Opera
     assert not found.ok
     assert [row[2] for row in cells(found)] == ["open, undecided"] * 2
     assert "latest decided batch is 0" in render(found)
-    arguments = parsed("explain", "storm", "1")
+    arguments = parsed("status", "storm", "1")
     with pytest.raises(CommandError, match="storm"):
-        explain_command.explain(ops.admin, arguments)
+        batch_report.report_batch(ops.admin, arguments)
 
 
 def test_the_document_of_a_batch_has_its_tasks(world: World, ops: Operator) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eos_sink.cli.explain_command import list_evidence
+from eos_sink.cli.batch_report import list_evidence
 from eos_sink.identity import QueryNames
 from eos_sink.ops.explain import (
     Explanation,

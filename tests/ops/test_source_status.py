@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from eos_sink import cli
-from eos_sink.cli import explain_command, status_command
+from eos_sink.cli import batch_report, status_command
 from eos_sink.cli.notebook import SparkSide, make_status
 from eos_sink.cli.output import Report
 from eos_sink.kafka.deadline import Deadline
@@ -128,8 +128,8 @@ def test_explain_has_the_offsets_of_a_decided_batch(reader: Reader, world: World
     reader.run(3)
     query, admin = world.options.names.query, Eye(world).admin
     for batch, start, end in ((0, 0, 2), (1, 2, 5)):
-        words = ["explain", query, str(batch), *REACH]
-        document = explain_command.explain(admin, cli.parser().parse_args(words)).document
+        words = ["status", query, str(batch), *REACH]
+        document = batch_report.report_batch(admin, cli.parser().parse_args(words)).document
         assert document is not None
         assert document["source"] == {
             "group": GROUP,

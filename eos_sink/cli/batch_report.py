@@ -1,4 +1,4 @@
-"""`eos-sink explain`: what became of one batch, task by task, and the evidence for it."""
+"""`eos-sink status QUERY BATCH`: the outcome of one batch, task by task, and the evidence."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any
 
-from eos_sink.cli.admin_client import connect
-from eos_sink.cli.arguments import add_connection, add_timeout, command_line, whole
+from eos_sink.cli.arguments import command_line
 from eos_sink.cli.batch_text import (
     describe_coordinator,
     describe_decision,
@@ -17,9 +16,8 @@ from eos_sink.cli.batch_text import (
     describe_witness,
     outcome_cell,
 )
-from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import CommandError, Report, TableRow
-from eos_sink.cli.query_name import add_query, find_query
+from eos_sink.cli.query_name import find_query
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
@@ -32,37 +30,8 @@ from eos_sink.protocol.model import SourcePosition
 from eos_sink.protocol.outcome import Outcome
 from eos_sink.shell import sink_command
 
-NAME = "explain"
-HELP = "Show the outcome of one batch, task by task, and the evidence for it."
-EXAMPLES = """\
-examples:
-  eos-sink explain readings 41 --bootstrap-server kafka:9092
-  eos-sink explain readings 41 --bootstrap-server kafka:9092 --stream 7c1e0a52-...
-"""
-EXIT_CODES = {
-    ExitCode.OK: "each task of the batch is committed or had no rows",
-    ExitCode.FAILED: "a task is not committed, or its outcome is not known",
-}
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_query(parser)
-    add = parser.add_argument
-    help_ = "Spark's number of the batch, or its txnVersion."
-    add("batch", metavar="BATCH", type=whole, help=help_)
-    help_ = "Spark's id of the query that wrote the batch, if a checkpoint was replaced."
-    add("--stream", metavar="ID", help=help_)
-    add_connection(parser)
-    add_timeout(parser)
-
-
-def run(arguments: argparse.Namespace) -> Report:
-    """Read the log, and ask coordinators and topics."""
-    with connect(arguments, arguments.timeout) as admin:
-        return explain(admin, arguments)
-
-
-def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
+def report_batch(admin: Admin, arguments: argparse.Namespace) -> Report:
     """A row for each task; below them what the log has of the batch.
 
     Raises:
