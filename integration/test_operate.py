@@ -195,25 +195,6 @@ def test_what_was_decided_is_committed_and_never_aborted(on_call: OnCall) -> Non
     query.check()
 
 
-@pytest.mark.long
-def test_what_has_no_decision_is_committed_by_force_only(on_call: OnCall) -> None:
-    query = on_call.query
-    query.run_killed_at(FaultPoint.COMMITTER_VOTE_BEFORE, batch=0)
-    first = on_call.id(0, 0)
-    words = ("transactions", "commit", first, "--take-over", "--yes")
-    assert "No decision names" in on_call.types(*words, expect=REFUSED)
-    said = on_call.types(*words, "--force", expect=REFUSED)
-    assert f"--force needs --confirm {first}" in said
-    tasks = set(on_call.ids(0))
-    # The vote is taken within the driver's own transaction, so that one is open, too.
-    assert set(on_call.listed("--open")) == {*tasks, query.options.names.driver}
-    assert "come a second time" in on_call.types(*words, "--force", "--confirm", first)
-    assert tasks & set(on_call.listed("--open")) == tasks - {first}
-    query.finish()
-    rows = query.visible().values()
-    assert (rows.count("0-0-0"), rows.count("0-1-0")) == (2, 1)
-
-
 def test_lost_partitions_are_reported_and_written_again(on_call: OnCall) -> None:
     query = on_call.query
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from eos_sink.cli.arguments import (
 from eos_sink.cli.command_parser import CommandParser
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.live_run import add_take_over, check_driver
-from eos_sink.cli.output import Cell, CommandError, Mood, Report, TableRow, printable, span
+from eos_sink.cli.output import Cell, CommandError, Mood, Report, TableRow, span
 from eos_sink.cli.query_name import NAME_TO_TYPE, add_yes, confirm
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
@@ -26,14 +25,14 @@ from eos_sink.ops.documents import batch_document, transaction_document
 from eos_sink.ops.observer import Observer, now_ms
 from eos_sink.ops.status import Driver, QueryStatus, QueryTransaction, Snapshot
 from eos_sink.ops.transactions import (
+    abort_undecided,
     check_decided,
     check_undecided,
     commit_decided,
-    end_undecided,
     list_transactions,
 )
 from eos_sink.protocol.values import EndOutcome
-from eos_sink.shell import quote, sink_command
+from eos_sink.shell import sink_command
 
 NAME = "transactions"
 HELP = "List the queries' transactions, describe one, or end single ones."
@@ -69,17 +68,13 @@ next start writes the batch again.
 _COMMIT = """\
 examples:
   eos-sink transactions commit eos-sink-readings-1f0c9a7e42-0-3 --bootstrap-server kafka:9092
-
-With --force it commits a transaction that the latest decision does not name, and asks for its id:
-on a terminal, or as --yes --confirm ID. As a new start of the query does, it then ends the right of
-every older run of the query to write.
 """
 
 
 def add_arguments(parser: CommandParser) -> None:
     """Declare a parser for each action."""
     # What an action has no option for. A positional or option of it overrides these.
-    parser.set_defaults(ids=[], open=False, force=False)
+    parser.set_defaults(ids=[], open=False)
     parser.add_commands("action", required=True)
     codes = {
         ExitCode.OK: "all transactions were read",
@@ -101,12 +96,7 @@ def add_arguments(parser: CommandParser) -> None:
     _add_change(parser.add_command("abort", help_, _ABORT, _ended("aborted")))
 
     help_ = "Commit transactions that the latest decision names."
-    action = parser.add_command("commit", help_, _COMMIT, _ended("committed"))
-    _add_change(action)
-    add = action.add_argument
-    help_ = "Commit without a decision; its rows may become visible twice."
-    add("--force", action="store_true", help=help_)
-    add("--confirm", metavar="ID", help="The id once more, with --force and --yes.")
+    _add_change(parser.add_command("commit", help_, _COMMIT, _ended("committed")))
 
 
 def _ended(how: str) -> dict[ExitCode, str]:
@@ -146,8 +136,6 @@ def carry_out(
     Raises:
         CommandError, RefusedChoice, EosSinkError: nothing was done.
     """
-    if arguments.force and len(arguments.ids) > 1:
-        raise CommandError("--force is for one ID")
     deadline, prefix = Deadline(arguments.timeout), arguments.prefix
     snapshot = Observer(admin, prefix, clock_ms).look(deadline)
     prefixes = [prefix, *(each for each in arguments.ids if not each.startswith(prefix))]
@@ -178,18 +166,16 @@ def _end(
     chosen: Sequence[QueryTransaction],
     arguments: argparse.Namespace,
 ) -> Report:
-    """Commit what is decided, or end what is not."""
-    commit, force = arguments.action == "commit", arguments.force
+    """Commit what is decided, or abort what is not."""
+    commit = arguments.action == "commit"
     status = _find_query(snapshot, chosen)
     transactions = [each.state.transaction for each in chosen]
-    if commit and not force:
+    if commit:
         check_decided(status.names, status.decision, transactions)
     else:
         check_undecided(status.names, status.decision, transactions, command_line(arguments))
         check_driver(status.names, status.run, status.hosts, take_over=arguments.take_over)
-    if force:
-        _confirm_force(arguments, chosen[0].transactional_id)
-    elif not arguments.yes:
+    if not arguments.yes:
         what = (
             "makes the rows of a decided batch visible"
             if commit
@@ -199,16 +185,13 @@ def _end(
         confirm([warning], status.names.shown, NAME_TO_TYPE, "--yes")
     names, kafka, deadline = status.names, admin.kafka, Deadline(arguments.timeout)
     seq = None
-    if commit and not force:
+    if commit:
         outcomes = commit_decided(kafka, names, transactions, deadline)
     else:
-        entry, outcomes = end_undecided(
-            kafka, names, status.seq, transactions, deadline, commit=force
-        )
+        entry, outcomes = abort_undecided(kafka, names, status.seq, transactions, deadline)
         seq = entry.seq
-    done = "committed without a decision" if force else "committed" if commit else "aborted"
     shown = {
-        EndOutcome.DONE: Cell(done, Mood.GOOD),
+        EndOutcome.DONE: Cell("committed" if commit else "aborted", Mood.GOOD),
         EndOutcome.REFUSED: Cell("refused: it has ended, or its id is in use again", Mood.WARN),
         None: Cell("no answer yet: look again", Mood.BAD),
     }
@@ -250,20 +233,6 @@ def _find_query(snapshot: Snapshot, chosen: Sequence[QueryTransaction]) -> Query
             f"version ({hidden.why}), so it is unknown what is decided"
         )
     return status
-
-
-def _confirm_force(arguments: argparse.Namespace, name: str) -> None:
-    """Ask for the whole id, typed or as --confirm: scripts add --yes as a matter of routine."""
-    warning = (
-        f"No decision names {name}. Once committed, its rows stay visible, those of the batch's "
-        "other tasks may not, and they come a second time when the query replays the batch."
-    )
-    if not arguments.yes:
-        confirm([warning], name, "the transactional id", f"--yes --confirm {quote(name)}")
-    elif arguments.confirm != name:
-        raise CommandError(f"--force needs --confirm {quote(name)} with --yes; nothing was changed")
-    else:
-        print(printable(warning), file=sys.stderr)
 
 
 def _report_list(snapshot: Snapshot, listed: Sequence[QueryTransaction]) -> Report:

@@ -2,7 +2,7 @@
 
 A decided transaction must be committed, so that is always safe. Any other is ended as a driver
 does it: as the group's member and after a record that fences the plan, so that it can no longer be
-decided.
+decided. Nothing else is ever committed: its rows would come twice.
 """
 
 from __future__ import annotations
@@ -75,22 +75,18 @@ def commit_decided(
     return kafka.control().end(transactions, commit=True, deadline=deadline)
 
 
-def end_undecided(  # noqa: PLR0913
+def abort_undecided(
     kafka: Kafka,
     names: QueryNames,
     seq: int,
     transactions: Sequence[Transaction],
     deadline: Deadline,
-    *,
-    commit: bool = False,
 ) -> tuple[Entry, Mapping[Transaction, EndOutcome]]:
-    """Fence the plan, then end these transactions and no others.
+    """Fence the plan, then abort these transactions and no others.
 
     Args:
         seq: of the log's latest record when the operator looked.
         transactions: of this query, as their coordinators described them.
-        commit: commit them without a decision. Their rows become visible, and are written again if
-            their batch is replayed.
 
     Returns:
         The record that fences the plan, and the outcome of each transaction.
@@ -117,7 +113,7 @@ def end_undecided(  # noqa: PLR0913
     with join_as_operator(kafka, names, entry, TOOL, deadline) as (register, token):
         # In this order: what was described before the record belongs to a plan before it.
         written = register.append(token, Change(entry.decision), deadline)
-        return written, kafka.control().end(transactions, commit=commit, deadline=deadline)
+        return written, kafka.control().end(transactions, commit=False, deadline=deadline)
 
 
 def check_decided(
@@ -129,8 +125,7 @@ def check_decided(
         if transaction not in decided:
             raise RefusedChoice(
                 f"No decision names {_describe(transaction)}: once committed, its rows would come "
-                "twice when its batch is replayed. Abort it, or start the query; --force commits "
-                "it nevertheless."
+                "twice when its batch is replayed. Abort it, or start the query."
             )
 
 

@@ -137,7 +137,7 @@ def test_without_a_command_the_help_is_printed(capsys: pytest.CaptureFixture[str
         ("transactions lst --bootstrap-server b:1", "list"),
         ("status --bootstrap-servers b:1", "--bootstrap-server"),
         ("status --bootstrap-server b:1 --log_topic=x", "--log-topic"),
-        ("transactions commit x --bootstrap-server b:1 --forced", "--force"),
+        ("transactions abort x --bootstrap-server b:1 --takeover", "--take-over"),
         ("migrate topic=x --jsno", "--json"),
     ],
 )

@@ -244,9 +244,8 @@ def test_one_is_described_with_the_next_command(world: World, ops: Operator) -> 
         ("describe",),
         ("describe", "x", "y"),
         ("abort",),
-        ("abort", "x", "--force"),
+        ("commit", "x", "--force"),
         ("abort", "x", "--open"),
-        ("abort", "x", "--confirm", "x"),
         ("list", "--yes"),
         ("describe", "x", "--take-over"),
         (),
@@ -255,13 +254,6 @@ def test_one_is_described_with_the_next_command(world: World, ops: Operator) -> 
 def test_a_wrong_use_is_refused(ops: Operator, words: tuple[str, ...]) -> None:
     with pytest.raises(SystemExit):
         ops.types(*words)
-
-
-def test_one_id_only_is_forced(world: World, ops: Operator) -> None:
-    prepare_and_die(world)
-    with pytest.raises(CommandError, match="one ID"):
-        ops.types("commit", ops.id(1, 0), ops.id(1, 1), "--force", "--yes", "--confirm", "x")
-    assert len(open_ids(world)) == 2
 
 
 def test_json_is_asked_for_after_the_action() -> None:
@@ -294,14 +286,14 @@ def test_a_run_that_may_be_alive_is_not_replaced_by_mistake(world: World, ops: O
     assert ops.types("abort", ops.id(0, 0), "--yes", "--take-over").ok
 
 
-@pytest.mark.parametrize("force", [(), ("--take-over",)])
+@pytest.mark.parametrize("more", [(), ("--take-over",)])
 def test_what_is_decided_is_never_aborted(
-    world: World, ops: Operator, force: tuple[str, ...]
+    world: World, ops: Operator, more: tuple[str, ...]
 ) -> None:
     decide_and_end(world)
     before = log(world)
     with pytest.raises(RefusedChoice, match="eos-sink transactions commit"):
-        ops.types("abort", ops.id(0, 0), "--yes", *force)
+        ops.types("abort", ops.id(0, 0), "--yes", *more)
     assert (len(open_ids(world)), log(world)) == (2, before)
 
 
@@ -313,23 +305,11 @@ def test_what_is_decided_is_committed(world: World, ops: Operator) -> None:
     assert ops.status().ok
 
 
-def test_without_a_decision_a_commit_is_refused_and_forced_with_the_id_only(
-    world: World, ops: Operator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_decision_a_commit_is_refused(world: World, ops: Operator) -> None:
     prepare_and_die(world)
-    name = ops.id(1, 0)
-    with pytest.raises(RefusedChoice, match="--force"):
-        ops.types("commit", name, "--yes")
-    for words in ((), ("--yes",), ("--yes", "--confirm", ops.id(1, 1)), ("--confirm", name)):
-        with pytest.raises(CommandError):
-            ops.types("commit", name, "--force", *words)
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(sys.stdin, "readline", lambda: f"{ops.query}\n", raising=False)
-    with pytest.raises(CommandError):
-        ops.types("commit", name, "--force")
+    with pytest.raises(RefusedChoice, match="No decision names"):
+        ops.types("commit", ops.id(1, 0), "--yes")
     assert world.visible() == [b"a"]
-    assert ops.types("commit", name, "--force", "--yes", "--confirm", name).ok
-    assert world.visible() == [b"a", b"b"]
 
 
 def test_what_is_of_no_query_of_the_log_is_not_ended(world: World, ops: Operator) -> None:

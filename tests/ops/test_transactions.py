@@ -7,7 +7,7 @@ import pytest
 from eos_sink.errors import SupersededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops import RefusedChoice
-from eos_sink.ops.transactions import commit_decided, end_undecided
+from eos_sink.ops.transactions import abort_undecided, commit_decided
 from eos_sink.protocol.values import EndOutcome, Transaction, TransactionStatus
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import At, Killed, Moment
@@ -27,23 +27,14 @@ class Operator:
         return self.world.cluster.coordinator.describe(name).transaction
 
     def aborts(self, *transactions: Transaction, seq: int | None = None) -> list[EndOutcome]:
-        return self._ends(transactions, seq, commit=False)
-
-    def forces(self, *transactions: Transaction) -> list[EndOutcome]:
-        return self._ends(transactions, None, commit=True)
+        seq = log(self.world)[-1].seq if seq is None else seq
+        names = self.world.options.names
+        _, found = abort_undecided(self.kafka, names, seq, transactions, Deadline(30))
+        return [found[each] for each in transactions]
 
     def commits(self, *transactions: Transaction) -> list[EndOutcome]:
         names = self.world.options.names
         found = commit_decided(self.kafka, names, transactions, Deadline(30))
-        return [found[each] for each in transactions]
-
-    def _ends(
-        self, transactions: tuple[Transaction, ...], seq: int | None, *, commit: bool
-    ) -> list[EndOutcome]:
-        seq = log(self.world)[-1].seq if seq is None else seq
-        _, found = end_undecided(
-            self.kafka, self.world.options.names, seq, transactions, Deadline(30), commit=commit
-        )
         return [found[each] for each in transactions]
 
 
@@ -112,15 +103,6 @@ def test_without_a_decision_nothing_is_committed(world: World, ops: Operator, la
     with pytest.raises(RefusedChoice, match=world.options.names.task(0, 0)):
         ops.commits(ops.sees(0))
     assert world.judge.violations == []
-
-
-def test_a_forced_commit_comes_after_a_fence_too(world: World, ops: Operator) -> None:
-    driver = Driver(world)
-    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
-    assert ops.forces(ops.sees(0)) == [EndOutcome.DONE]
-    assert world.visible() == [b"a"]
-    with pytest.raises(SupersededError):
-        driver.committer.commit(reports)
 
 
 def test_a_log_that_has_moved_since_the_look_stops_it(world: World, ops: Operator) -> None:
