@@ -6,6 +6,10 @@ from collections.abc import Callable
 from threading import Semaphore, Thread, current_thread
 
 
+class Gone(BaseException):
+    """The process is no more: its thread ends."""
+
+
 class Actor:
     """Work that can be stopped at any point inside, left there, and resumed later."""
 
@@ -14,7 +18,7 @@ class Actor:
         self._resume = Semaphore(0)
         self._yielded = Semaphore(0)
         self._thread = Thread(target=self._main, daemon=True)
-        self._started = False
+        self._started = self._gone = False
         self.finished = False
         self.error: BaseException | None = None
 
@@ -36,6 +40,15 @@ class Actor:
         """Called from inside: return control to the caller of `go`, until the next call."""
         self._yielded.release()
         self._resume.acquire()
+        if self._gone:
+            raise Gone
+
+    def end(self) -> None:
+        """End its thread, which stands in `park` and would keep all that it has seen."""
+        if not self.finished:
+            self._gone = True
+            self._resume.release()
+            self._thread.join()
 
     @property
     def here(self) -> bool:

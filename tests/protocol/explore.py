@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -61,7 +62,7 @@ class Story:
     def play(self) -> Story:
         self._began = self.world.cluster.clock()
         self._scene = Scene(self.world, self.strikes)
-        with time_of(self.world):
+        with time_of(self.world), contextlib.closing(self._scene):
             self._run_on()
             for act in self.acts:
                 if not self.world.done:

@@ -153,7 +153,7 @@ class SourceStory:
         self._begun, self._worked = self._work, self._start
         self._refusals, self._turn = 0, self.plot.chosen
         self._retried = False
-        with time_of(self.world):
+        with time_of(self.world), contextlib.closing(self.scene):
             self._run_on()
             self.scene.calm()
             self.scene.wake()

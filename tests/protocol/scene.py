@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, NamedTuple
 from unittest import mock
@@ -24,6 +25,7 @@ from tests.fakes.process import Killed, Moment, Process
 from tests.protocol.world import PROGRAM, TOPIC, World
 
 if TYPE_CHECKING:
+    from tests.protocol.actor import Actor
     from tests.protocol.spark import Session
 
 MOST_RIVALS = 2
@@ -154,6 +156,11 @@ class Strike:
         return self.until or (self.at + self.wake if self.wake >= 0 else None)
 
 
+def _end(session: Session, actor: Actor) -> None:
+    session.kill()
+    actor.end()
+
+
 @dataclass(frozen=True)
 class _Zombie:
     """What a hanging process, or a delayed request, does when its time has come."""
@@ -161,6 +168,7 @@ class _Zombie:
     deed: Callable[[], object]
     wake: Gate | int | None
     at: Gate
+    end: Callable[[], object] = lambda: None
 
     def due(self, gate: Gate, number: int) -> bool:
         if isinstance(self.wake, int):
@@ -222,6 +230,12 @@ class Scene:
             self.zombies.remove(due[0])
             due[0].deed()
 
+    def close(self) -> None:
+        """The story is over; what hangs still dies."""
+        self.left.clear()
+        while self.zombies:
+            self.zombies.pop().end()
+
     def calm(self) -> None:
         """No fault comes any more, and the last ones are over."""
         self.left.clear()
@@ -249,7 +263,8 @@ class Scene:
             raise Killed(gate.call)
         elif fault in ZOMBIES:
             actor = session.leave(process, whole=fault is Fault.LEAVE_RUN)
-            self.zombies.append(_Zombie(actor.go, strike.due, gate))
+            end = partial(_end, session, actor)
+            self.zombies.append(_Zombie(actor.go, strike.due, gate, end))
             actor.park()
         elif fault is Fault.LATE_REQUEST:
             self.zombies.append(_Zombie(cluster.sent, strike.due, gate))

@@ -330,7 +330,7 @@ class JobStory:
         self.scene.rival = self._rival
         expected = [row for user in self._users for rows in user.writes for row in rows]
         try:
-            with time_of(self.scene.world):
+            with time_of(self.scene.world), contextlib.closing(self.scene):
                 while any(user.has_work for user in self._users):
                     for user in self._users:
                         if user.has_work:
