@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -9,6 +10,8 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing import Faults
@@ -69,9 +72,13 @@ class Application:
 
     def workers(self) -> list[int]:
         """Planner, committer and task processes: what Spark's daemons have forked."""
-        found = {p: p.name() for p in self.processes.find_processes()}
-        jvms = {p.pid for p, name in found.items() if name.endswith("java")}
-        python = {p.pid: p.ppid() for p, name in found.items() if name.startswith("python")}
+        found: dict[int, tuple[str, int]] = {}
+        for process in self.processes.find_processes():
+            # One that has ended since is none of them.
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found[process.pid] = process.name(), process.ppid()
+        jvms = {pid for pid, (name, _) in found.items() if name.endswith("java")}
+        python = {pid: parent for pid, (name, parent) in found.items() if name.startswith("python")}
         daemons = {pid for pid, parent in python.items() if parent in jvms}
         return [pid for pid, parent in python.items() if parent in daemons]
 
