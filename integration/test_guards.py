@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError
@@ -92,9 +93,9 @@ class DeposedLeader:
             monkeypatch.setattr(Wire, "find_newest_leader", self.find_newest_leader)
 
     async def fetch(
-        self, wire: Wire, place: Place, at: int, deadline: Deadline, *, committed: bool
+        self, wire: Wire, place: Place, at: int, deadline: Deadline, **how: Any
     ) -> Fetched | KafkaError:
-        answer = await fetch(wire, place, at, deadline, committed=committed)
+        answer = await fetch(wire, place, at, deadline, **how)
         if isinstance(answer, KafkaError) or not self.left:
             return answer
         self.left -= 1
