@@ -13,7 +13,6 @@ from typing import Any
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka_config.cluster_config import Translation
-from eos_sink.kafka_config.token_source import KERBEROS
 
 _CONNECTION = re.compile(
     r"(bootstrap\.servers|client\.|security\.|sasl\.|ssl\.|https\.|enable\.s(sl|asl)\.|socket\."
@@ -106,7 +105,7 @@ def kafka_python_settings(connection: Mapping[str, Any]) -> dict[str, object]:
         from eos_sink.kafka.connection.oauth import Tokens
 
         arguments["sasl_oauth_token_provider"] = Tokens(connection)
-    elif connection["sasl.mechanism"] == KERBEROS:
+    elif connection["sasl.mechanism"] == "GSSAPI":
         _check_gssapi()
         arguments["sasl_kerberos_service_name"] = connection["sasl.kerberos.service.name"]
     else:
