@@ -233,6 +233,7 @@ def test_a_permission_lost_during_a_batch_is_named_and_no_row_is_lost(
     query.check()
 
 
+@pytest.mark.long
 def test_a_witness_that_may_not_be_read_is_no_doubt(start: Start) -> None:
     """Without the permission, an operator could only guess."""
     query = start()

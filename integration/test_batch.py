@@ -84,6 +84,7 @@ def test_a_frame_is_appended_and_a_version_of_it_once(
     assert Counter(query.seen().values()) == Counter(3 * rows + rows[:3])
 
 
+@pytest.mark.long
 def test_without_pinned_threads_a_write_needs_a_version(
     query: SparkQuery, applications: Applications, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,6 +69,7 @@ def test_a_checkpoint_is_read_as_it_changes(store: FileSystem, scheme: str, host
     assert checkpoint.has_state()
 
 
+@pytest.mark.long
 def test_a_server_that_does_not_answer_is_named_without_secrets(
     store: FileSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:

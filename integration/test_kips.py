@@ -37,7 +37,7 @@ from integration.checker import read_topic
 from integration.own_kafka import start_own_kafka
 from integration.query import PATIENCE_S, Query
 
-EXPIRY_MS = 1_500
+EXPIRY_MS = 5_000
 STEP_MS = 6_000
 RECORDS, RESETS = 3_000, 6
 
@@ -80,6 +80,7 @@ def forgetful() -> Iterator[KafkaCluster]:
 # KIP-691
 
 
+@pytest.mark.long
 def test_a_commit_whose_answer_comes_late_is_sent_once(
     linked: KafkaCluster, query_on: Callable[..., Query]
 ) -> None:
@@ -246,6 +247,7 @@ def transaction_version(admin: KafkaAdminClient) -> int:
 # The article's idempotent producer
 
 
+@pytest.mark.long
 def test_a_batch_that_is_sent_again_after_a_broken_connection_is_written_once(
     linked: KafkaCluster, query_on: Callable[..., Query]
 ) -> None:

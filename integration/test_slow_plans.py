@@ -95,6 +95,7 @@ def late_row() -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"value": [b"late"]})
 
 
+@pytest.mark.long
 def test_a_task_whose_first_row_is_late_writes_under_the_plan_of_a_killed_process(
     options: SinkOptions, strict: KafkaCluster, tmp_path: Path
 ) -> None:

@@ -365,6 +365,7 @@ def test_partitions_that_are_added_while_a_topic_is_read_end_the_command(topic: 
         verify_topic(options, Writes(add_partitions), lambda _: {})
 
 
+@pytest.mark.long
 def test_brokers_that_go_away_while_a_topic_is_read_end_the_command() -> None:
     with start_own_kafka() as kafka:
         topic = Topic(kafka)
