@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 from pathlib import Path
 
 from eos_sink.kafka.deadline import Deadline
+from eos_sink_lab.testing.cluster_admin import port_answers
+from eos_sink_lab.testing.network_links import free_ports
 from eos_sink_lab.testing.waiting import wait_until
 
 REALM = "EOS.TEST"
@@ -53,9 +54,7 @@ class Realm:
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        (port,) = free_ports(1)
         self.config = home / "krb5.conf"
         self.config.write_text(_CLIENT.format(realm=REALM, port=port))
         server = home / "kdc.conf"
@@ -68,7 +67,9 @@ class Realm:
         }
         self._run("kdb5_util", "create", "-s", "-P", "master")
         self._process = subprocess.Popen(["krb5kdc", "-n"], env=self._environ)
-        wait_until(lambda: _answers(port), Deadline(_PATIENCE_S), "the KDC answers")
+        wait_until(
+            lambda: port_answers(f"127.0.0.1:{port}"), Deadline(_PATIENCE_S), "the KDC answers"
+        )
 
     def make_keytab(self, principal: str) -> Path:
         """Add a principal; its keys."""
@@ -83,8 +84,3 @@ class Realm:
 
     def _run(self, *command: str) -> None:
         subprocess.run(command, env=self._environ, check=True, capture_output=True)
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as asked:
-        return asked.connect_ex(("127.0.0.1", port)) == 0

@@ -7,6 +7,8 @@ from typing import Any
 
 from eos_sink_lab.testing import Backend, KafkaCluster, start_kafka
 from eos_sink_lab.testing.backends import choose_backend
+from eos_sink_lab.testing.node_properties import OUTSIDE_LISTENER
+from eos_sink_lab.testing.security import jaas
 
 
 def start_own_kafka(**arguments: Any) -> KafkaCluster:
@@ -18,3 +20,19 @@ def start_own_kafka(**arguments: Any) -> KafkaCluster:
     backend = Backend.AUTO if wanted == Backend.EXTERNAL.value else wanted
     environ = {name: value for name, value in os.environ.items() if name != "EOS_BOOTSTRAP"}
     return start_kafka(**arguments, backend=choose_backend(backend, environ))
+
+
+def log_in_outside(mechanism: str, **login: str) -> dict[str, str]:
+    """Properties of a proxied cluster where clients log in over its links, without TLS.
+
+    Args:
+        login: arguments of the broker's `sasl.jaas.config`.
+    """
+    protocols = {"CONTROLLER": "PLAINTEXT", "PLAINTEXT": "PLAINTEXT"}
+    protocols[OUTSIDE_LISTENER] = "SASL_PLAINTEXT"
+    listener = f"listener.name.{OUTSIDE_LISTENER.lower()}.{mechanism.lower()}"
+    return {
+        "listener.security.protocol.map": ",".join(f"{n}:{p}" for n, p in protocols.items()),
+        "sasl.enabled.mechanisms": mechanism,
+        f"{listener}.sasl.jaas.config": jaas(mechanism, **login),
+    }

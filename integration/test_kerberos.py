@@ -10,11 +10,11 @@ from confluent_kafka import KafkaException, Producer
 
 from eos_sink.errors import ClusterError, ConfigurationError
 from eos_sink_lab.testing import KafkaCluster
-from eos_sink_lab.testing.node_properties import OUTSIDE_LISTENER
+from eos_sink_lab.testing.security import jaas
 from integration.checker import read_topic
 from integration.conftest import MakeRun
 from integration.kerberos import REALM, Realm, is_installed
-from integration.own_kafka import start_own_kafka
+from integration.own_kafka import log_in_outside, start_own_kafka
 from integration.topics import new_topic
 
 pytestmark = pytest.mark.long
@@ -52,17 +52,11 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
 
 @pytest.fixture(scope="module")
 def guarded(realm: Realm) -> Iterator[KafkaCluster]:
-    protocols = {"CONTROLLER": "PLAINTEXT", "PLAINTEXT": "PLAINTEXT"}
-    protocols[OUTSIDE_LISTENER] = "SASL_PLAINTEXT"
-    jaas = (
-        "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true "
-        f'keyTab="{realm.make_keytab(BROKER)}" principal="{BROKER}@{REALM}";'
-    )
+    keytab = str(realm.make_keytab(BROKER))
+    login = {"useKeyTab": "true", "storeKey": "true", "keyTab": keytab}
     properties = {
-        "listener.security.protocol.map": ",".join(f"{n}:{p}" for n, p in protocols.items()),
-        "sasl.enabled.mechanisms": "GSSAPI",
+        **log_in_outside("GSSAPI", **login, principal=f"{BROKER}@{REALM}"),
         "sasl.kerberos.service.name": "broker",
-        f"listener.name.{OUTSIDE_LISTENER.lower()}.gssapi.sasl.jaas.config": jaas,
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("_JAVA_OPTIONS", f"-Djava.security.krb5.conf={realm.config}")
@@ -84,10 +78,7 @@ def ann(realm: Realm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     "named",
     [
         {"kafka_sasl_kerberos_service_name": "broker"},
-        {
-            "kafka_sasl_jaas_config": "com.sun.security.auth.module.Krb5LoginModule required "
-            'useTicketCache=true serviceName="broker";'
-        },
+        {"kafka_sasl_jaas_config": jaas("GSSAPI", useTicketCache="true", serviceName="broker")},
     ],
     ids=["setting", "JAAS"],
 )

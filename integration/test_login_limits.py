@@ -13,12 +13,10 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import BatchId, TaskReport
 from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster
-from eos_sink_lab.testing.node_properties import OUTSIDE_LISTENER
-from eos_sink_lab.testing.security import jaas
 from integration.checker import read_topic
 from integration.conftest import MakeRun
 from integration.in_process import Run
-from integration.own_kafka import start_own_kafka
+from integration.own_kafka import log_in_outside, start_own_kafka
 from integration.topics import new_topic
 
 LOGIN = {
@@ -36,16 +34,9 @@ TASKS = 8
 @pytest.fixture(scope="module")
 def limiting() -> Iterator[KafkaCluster]:
     """Clients log in over its links, whose requests are not encrypted."""
-    protocols = {"CONTROLLER": "PLAINTEXT", "PLAINTEXT": "PLAINTEXT"}
-    protocols[OUTSIDE_LISTENER] = "SASL_PLAINTEXT"
-    properties = {
-        "listener.security.protocol.map": ",".join(f"{n}:{p}" for n, p in protocols.items()),
-        "sasl.enabled.mechanisms": "PLAIN",
-        f"listener.name.{OUTSIDE_LISTENER.lower()}.plain.sasl.jaas.config": jaas(
-            "PLAIN", user_ann="word"
-        ),
-    }
-    with start_own_kafka(proxied=True, properties=properties) as cluster:
+    with start_own_kafka(
+        proxied=True, properties=log_in_outside("PLAIN", user_ann="word")
+    ) as cluster:
         yield cluster
 
 

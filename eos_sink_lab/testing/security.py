@@ -20,6 +20,7 @@ _LOGIN = {
     "SCRAM-SHA-512": f"{_COMMON}.scram.ScramLoginModule",
     "PLAIN": f"{_COMMON}.plain.PlainLoginModule",
     "OAUTHBEARER": f"{_COMMON}.oauthbearer.OAuthBearerLoginModule",
+    "GSSAPI": "com.sun.security.auth.module.Krb5LoginModule",
 }
 
 
