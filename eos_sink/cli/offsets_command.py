@@ -10,7 +10,7 @@ from eos_sink.cli.arguments import add_changes_timeout, add_connection
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.live_run import add_take_over, check_driver
 from eos_sink.cli.output import CommandError, Report, TableRow
-from eos_sink.cli.query_name import NAME_TO_TYPE, add_query, add_yes, confirm, read_query
+from eos_sink.cli.query_name import add_query, add_yes, confirm, read_query
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Unseen
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> Report:
         hosts = None if isinstance(members, Unseen) else tuple(each.host for each in members)
         check_driver(names, state.entry.record.run, hosts, take_over=arguments.take_over)
         if not arguments.yes:
-            confirm((_warn(chosen),), names.shown, NAME_TO_TYPE, "--yes")
+            confirm((_warn(chosen),), names.shown)
         deadline = Deadline(arguments.timeout)
         choose(admin.kafka, names, state, chosen, deadline)
         return make_report(names, read_source(admin.kafka, names, arguments.group, deadline))

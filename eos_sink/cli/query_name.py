@@ -108,22 +108,20 @@ def _match(given: str, known: Collection[QueryNames]) -> list[QueryNames]:
     return found or [names for names in known if names.query.rpartition("-")[0] == given]
 
 
-def confirm(warnings: Sequence[str], name: str, what: str, script: str) -> None:
-    """Ask the operator to type a name.
+def confirm(warnings: Sequence[str], name: str) -> None:
+    """Ask the operator to type the query's name; `--yes` confirms in a script.
 
     Args:
         warnings: the consequences.
-        name: what has to be typed.
-        what: what it is the name of.
-        script: the options that confirm in a script.
+        name: what has to be typed; see `NAME_TO_TYPE`.
 
     Raises:
         CommandError: stdin is not a terminal, or something else was typed.
     """
     if not sys.stdin.isatty():
-        raise CommandError(f"stdin is not a terminal, so nothing can confirm this: add {script}")
+        raise CommandError("stdin is not a terminal, so nothing can confirm this: add --yes")
     for warning in warnings:
         print(printable(warning), file=sys.stderr)
-    print(f"Type {what} to continue: ", end="", file=sys.stderr, flush=True)
+    print(f"Type {NAME_TO_TYPE} to continue: ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip() != name:
         raise CommandError("not confirmed; nothing was changed")

@@ -19,7 +19,7 @@ from eos_sink.cli.batch_text import (
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.live_run import add_take_over, check_driver
 from eos_sink.cli.output import Report, TableRow
-from eos_sink.cli.query_name import NAME_TO_TYPE, add_query, add_yes, confirm, read_query
+from eos_sink.cli.query_name import add_query, add_yes, confirm, read_query
 from eos_sink.decision_log import Entry
 from eos_sink.driver.processes import is_alive_here
 from eos_sink.identity import QueryNames
@@ -108,7 +108,7 @@ def confirm_choice(arguments: argparse.Namespace, query: str) -> None:
         f"--{arguments.choice}: {_CHOICES[arguments.choice]}",
         f"A run of {query} that is alive is refused from then on.",
     )
-    confirm(warnings, query, NAME_TO_TYPE, "--yes")
+    confirm(warnings, query)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

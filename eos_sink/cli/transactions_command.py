@@ -18,7 +18,7 @@ from eos_sink.cli.command_parser import CommandParser
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.live_run import add_take_over, check_driver
 from eos_sink.cli.output import Cell, CommandError, Mood, Report, TableRow, span
-from eos_sink.cli.query_name import NAME_TO_TYPE, add_yes, confirm
+from eos_sink.cli.query_name import add_yes, confirm
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.documents import batch_document, transaction_document
@@ -182,7 +182,7 @@ def _end(
             else "discards their rows; the query's next start writes the batch again"
         )
         warning = f"{arguments.action} {len(chosen)} of {status.query}: {what}."
-        confirm([warning], status.names.shown, NAME_TO_TYPE, "--yes")
+        confirm([warning], status.names.shown)
     names, kafka, deadline = status.names, admin.kafka, Deadline(arguments.timeout)
     seq = None
     if commit:

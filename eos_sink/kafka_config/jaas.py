@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from eos_sink.kafka_config.token_source import AWS_MSK_IAM, KERBEROS
+from eos_sink.kafka_config.token_source import AWS_MSK_IAM
 
 _ENTRY = re.compile(r"\s*([\w.$]+)\s+(required|requisite|sufficient|optional)\b(.*);\s*", re.DOTALL)
 _OPTION = re.compile(
@@ -21,7 +21,7 @@ _MODULES = {
     "org.apache.kafka.common.security.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule": ("OAUTHBEARER",),
     "software.amazon.msk.auth.iam.IAMLoginModule": (AWS_MSK_IAM,),
-    "com.sun.security.auth.module.Krb5LoginModule": (KERBEROS,),
+    "com.sun.security.auth.module.Krb5LoginModule": ("GSSAPI",),
 }
 # Databricks has the classes in packages of other names.
 _SHADED = re.compile(r"(kafkashaded|shadedmskiam)\.")
@@ -95,7 +95,7 @@ def read_jaas(text: str) -> Login:
             "It logs in with a delegation token, which lives in the JVM: Spark's "
             "(spark.kafka.clusters.*) cannot be read from Python"
         )
-    if mechanisms == (KERBEROS,):
+    if mechanisms == ("GSSAPI",):
         return Login(mechanisms, _take_kerberos(options))
     aws = _take_aws(options)
     if mechanisms == (AWS_MSK_IAM,):

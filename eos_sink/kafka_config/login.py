@@ -11,7 +11,6 @@ from eos_sink.kafka_config.token_source import (
     AWS_MSK_IAM,
     AZURE,
     HANDLERS,
-    KERBEROS,
     MSK,
     PROVIDER,
     TokenSource,
@@ -84,7 +83,7 @@ def log_in(
             f"Set kafka.sasl.mechanism to OAUTHBEARER, or remove option {PROVIDER} and "
             "kafka.sasl.*.callback.handler.class.",
         )
-    if mechanism == KERBEROS:
+    if mechanism == "GSSAPI":
         # librdkafka would run kinit with a keytab of its own: the process has its credentials.
         settings["sasl.kerberos.min.time.before.relogin"] = "0"
         settings.setdefault("sasl.kerberos.service.name", "kafka")

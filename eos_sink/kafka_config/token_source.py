@@ -11,7 +11,6 @@ HANDLERS = ("sasl.login.callback.handler.class", "sasl.client.callback.handler.c
 MSK, AZURE, GCP = "msk", "azure", "gcp"
 AWS_MSK_IAM = "AWS_MSK_IAM"
 """The mechanism of Amazon's Java library. Its brokers take OAUTHBEARER for the same identities."""
-KERBEROS = "GSSAPI"
 
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 # Databricks has the classes in packages of other names. Microsoft's samples and those of Spring
