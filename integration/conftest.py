@@ -3,8 +3,8 @@
 `make test` runs tests side by side. Each worker has its own broker, since it starts in a
 second, and an open decision of one test would hold up another one that reads the same partition
 of the log. What shares something else follows each other in one worker: the tests of a file with
-fixtures of its own, the files that need Spark, or three brokers. It begins first, and the other
-tests fill what time is left, so that no worker is alone at the end.
+fixtures of its own, and files that need Spark. It begins first, and the other tests fill what time
+is left, so that no worker is alone at the end.
 """
 
 from __future__ import annotations
@@ -40,29 +40,25 @@ from integration.spark_query import SparkQuery
 
 DEFAULT_VERSION = "4.3.0"
 
-# Started once for all tests of these files.
-SHARED = {
+# Those of a row share a session of Spark.
+SPARK = {
     "spark": (
         "test_spark.py",
-        "test_drop_in.py",
-        "test_batch.py",
         "test_foreach_batch.py",
         "test_former_identities.py",
-        "test_ways.py",
         "test_inline_spark.py",
+    ),
+    "spark-writes": (
+        "test_batch.py",
+        "test_drop_in.py",
+        "test_ways.py",
         "test_migrate.py",
         "test_checkpoint.py",
         "test_source_offsets.py",
     ),
-    "cluster": (
-        "test_cluster_faults.py",
-        "test_cluster_states.py",
-        "test_batch_shapes.py",
-        "test_leaderless.py",
-    ),
 }
 _HERE = "integration/"
-_UNIT_OF = {f"{_HERE}{name}": unit for unit, names in SHARED.items() for name in names}
+_UNIT_OF = {f"{_HERE}{name}": unit for unit, names in SPARK.items() for name in names}
 # What each worker has anyway.
 _EVERYWHERE = frozenset({"kafka", "io_threads", "closed_clients", "spark_classes"})
 
@@ -117,10 +113,10 @@ def _unit_of(item: pytest.Item) -> str | None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Fail where a worker would start one more Spark or cluster for a file."""
-    for shared in SHARED.keys() & set(getattr(item, "fixturenames", ())):
-        if _UNIT_OF.get(_file_of(item)) != shared and item.get_closest_marker("long") is None:
-            pytest.fail(f"This file uses {shared!r}: add it to SHARED in integration/conftest.py.")
+    """Fail where a worker would start one more Spark for a file."""
+    uses = "spark" in getattr(item, "fixturenames", ())
+    if uses and _file_of(item) not in _UNIT_OF and item.get_closest_marker("long") is None:
+        pytest.fail("This file uses Spark: add it to SPARK in integration/conftest.py.")
 
 
 def _file_of(item: pytest.Item) -> str:
@@ -189,7 +185,7 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
         yield cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def secured() -> Iterator[KafkaCluster]:
     """One broker where clients log in, and may do what they were allowed."""
     with start_own_kafka(security=Security({"ann": ANNS_WORD})) as cluster:
@@ -218,7 +214,7 @@ def run() -> Iterator[MakeRun]:
         each.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[KafkaCluster]:
     """Three brokers, each behind a link, and three controllers."""
     properties = {

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import ClusterError
+from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.protocol.model import Plan
 from eos_sink_lab.testing import KafkaCluster
@@ -86,7 +87,7 @@ class SecuredQuery(Query):
 
     def plan(self) -> Plan:
         """Start the query as far as its first plan."""
-        planner = Planner(self.kafka, self.options)
+        planner = Planner(ConfluentKafka(self.options.cluster), self.options)
         try:
             return planner.plan()
         finally:

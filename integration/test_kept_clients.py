@@ -17,6 +17,7 @@ from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId
 from eos_sink.spark import data_source, writers
@@ -178,3 +179,14 @@ def test_a_planner_that_was_kept_recovers_when_another_run_has_come_and_gone(
         subprocess.run(other, cwd=ROOT, check=True, timeout=60)
         kept.write(value=[b"b"])
     assert sorted(read_topic(kafka.bootstrap_servers, topic).values()) == ["a", "b"]
+
+
+def test_a_client_that_is_made_while_another_thread_closes_them_is_closed_too(
+    kafka: KafkaCluster,
+) -> None:
+    """`closed_clients` fails the file if it stays."""
+    given = {"kafka.bootstrap.servers": kafka.bootstrap_servers, "topic": "any", "eos.id": "any"}
+    clients = SharedClients(parse_options(given).cluster)
+    clients.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        clients.control()

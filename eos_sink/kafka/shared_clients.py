@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException
@@ -36,7 +37,7 @@ _POLL_S = 0.05
 
 
 class SharedClients:
-    """Connects at the first use of a client, and makes it again at the first use after `close`.
+    """Connects at the first use of a client, until it is closed.
 
     Args:
         config: of the cluster.
@@ -48,6 +49,8 @@ class SharedClients:
         self.permissions = Permissions(config.prefix, config.log_topic)
         self._first_answer_s = first_answer_s
         self._control: KafkaPythonControl | None = None
+        self._lock = threading.Lock()
+        self._is_closed = False
         self._read_from: dict[str, int] = {}
         self._settings: dict[str, Any] = {}
         self._read()
@@ -70,7 +73,7 @@ class SharedClients:
         paths += [path for name, path in client.settings.items() if name.endswith(".location")]
         found = {path: _changed_ns(path) for path in paths}
         if not self._settings or found != self._read_from:
-            self.close()
+            self._drop_control()
             self._settings, self._read_from = librdkafka_settings(client), found
 
     def control(self) -> KafkaPythonControl:
@@ -85,10 +88,29 @@ class SharedClients:
             answered = check_login(connection, self.config.log_topic, deadline)
             # kafka-python would wait for a server that is down, or silent, before it asks the next.
             settings = {**kafka_python_settings(connection), "bootstrap_servers": answered}
-            self._control = KafkaPythonControl(settings, self.permissions.transactions, deadline)
+            return self._keep(
+                KafkaPythonControl(settings, self.permissions.transactions, deadline)
+            )
         return self._control
 
+    def _keep(self, made: KafkaPythonControl) -> KafkaPythonControl:
+        """One for all threads: one that opens the log may go on after others have given it up."""
+        with self._lock:
+            if self._control is None and not self._is_closed:
+                self._control = made
+            else:
+                made.close()
+            if self._control is None:
+                raise RuntimeError("The clients were closed.")
+            return self._control
+
     def close(self) -> None:
+        """Close them for good."""
+        with self._lock:
+            self._is_closed = True
+            self._drop_control()
+
+    def _drop_control(self) -> None:
         if self._control is not None:
             self._control.close()
         self._control = None
