@@ -131,8 +131,8 @@ _LEFT_OUT = (
     "Nothing of this batch is visible."
 )
 _UNREADABLE = (
-    "the checkpoint at {location} {what}, and option eos.source.group.id needs the source's "
-    "offsets from there. Nothing of the batch is visible."
+    "the checkpoint at {location} {what}, and the query's source offsets are needed from there. "
+    "Nothing of the batch is visible."
 )
 
 
@@ -468,6 +468,21 @@ class Reason:
         "Start the query again: Spark replays the batch, and its rows are written to the topics "
         "that have these names then.",
         "topics",
+    )
+    OFFSETS_MISSING = Text(
+        CommitFailedError,
+        "Spark has not written the offsets of batch {number} within {seconds:.0f} s: there is no "
+        "file {file}. Nothing of the batch is visible.",
+        "Start the query again. If the file is missing again, make the checkpoint's file system "
+        "answer, or remove asyncProgressTrackingEnabled.",
+        "batch=number file",
+    )
+    OFFSETS_OF_LATER_RUN = Text(
+        SupersededError,
+        "{file} was written by a later run of the query, which has begun {batch} again. Nothing of "
+        "the batch of this run is visible.",
+        "Let the newer run go on. If it has ended, start this query again.",
+        "batch=batch.batch file",
     )
     CLAIMED_TWICE = Text(
         CommitFailedError,

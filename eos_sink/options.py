@@ -170,9 +170,13 @@ OPTIONS = (
 )
 
 _BY_NAME = {option.name.lower(): option for option in OPTIONS}
+_ASYNC_PROGRESS = "asyncprogresstrackingenabled"
+_ASYNC_INTERVAL = "asyncprogresstrackingcheckpointintervalms"
 _SPARK_OPTIONS = frozenset(
     {
-        "asyncprogresstrackingcheckpointintervalms",
+        _ASYNC_PROGRESS,
+        _ASYNC_INTERVAL,
+        "_asyncprogresstrackingoverridesinksupportcheck",
         "checkpointlocation",
         "includeheaders",
         "path",
@@ -190,7 +194,6 @@ subscribepattern
 """
 _SOURCE_OPTIONS = frozenset(_SOURCE_NAMES.split())
 _STARTS_BY_TIME = ("startingoffsetsbytimestamp", "startingtimestamp")
-_ASYNC_PROGRESS = "asyncprogresstrackingenabled"
 _JAVA_TIMEOUT = "kafka.transaction.timeout.ms"
 _MIN_TIMEOUT_MS = 1_000
 # librdkafka's default of `message.max.bytes`.
@@ -208,7 +211,6 @@ class Kind(Enum):
     OWN = "the sink's"
     SPARK = "Spark's"
     SOURCE = "of a Kafka source"
-    REFUSED = "refused"
     KAFKA = "the Kafka client's"
     UNKNOWN = "unknown"
 
@@ -222,8 +224,6 @@ def kind_of(name: str) -> Kind:
         return Kind.SPARK
     if name in _SOURCE_OPTIONS:
         return Kind.SOURCE
-    if name == _ASYNC_PROGRESS:
-        return Kind.REFUSED
     return Kind.KAFKA if name.startswith("kafka.") else Kind.UNKNOWN
 
 
@@ -271,9 +271,9 @@ def check_names(values: Mapping[str, str]) -> None:
     Raises:
         ConfigurationError: names the setting.
     """
-    for name, value in values.items():
+    for name in values:
         try:
-            _check_name(name, value)
+            _check_name(name)
         except ConfigurationError as error:
             what = f"{SESSION_PREFIX}{name}: {error.message}"
             raise ConfigurationError(what, remedy=error.remedy) from error
@@ -308,8 +308,8 @@ def _whole(number: str, name: str) -> int:
 
 
 def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> SinkOptions:
-    for name, value in options.items():
-        _check_name(name, value)
+    for name in options:
+        _check_name(name)
     if not options.get("kafka.bootstrap.servers", "").strip():
         raise _wrong(
             "Option kafka.bootstrap.servers is missing.",
@@ -344,7 +344,33 @@ def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> Sin
         metrics_log=_flag(options, "eos.metrics.log"),
         inline_bytes=inline_bytes,
         source=_source(options),
+        late_checkpoint=_late_checkpoint(options),
     )
+
+
+def _late_checkpoint(options: Mapping[str, str]) -> str | None:
+    """Spark's AsyncProgressTrackingMicroBatchExecution: only with an interval of 0 does it write
+    the offsets of every batch."""
+    if options.get(_ASYNC_PROGRESS, "false").strip().lower() == "false":
+        return None
+    interval = options.get(_ASYNC_INTERVAL, "1000").strip()
+    if interval != "0":
+        raise _wrong(
+            f"Option asyncProgressTrackingEnabled is set, and asyncProgressTrackingCheckpoint"
+            f"IntervalMs is {interval!r}: Spark then does not write the offsets of each batch, and "
+            "a batch without them cannot be repeated as it was.",
+            "Set asyncProgressTrackingCheckpointIntervalMs to 0, and with it "
+            "_asyncProgressTrackingOverrideSinkSupportCheck to true: Spark permits sinks by name.",
+        )
+    checkpoint = _given(options, "checkpointlocation")
+    if checkpoint is None:
+        raise _wrong(
+            "Option asyncProgressTrackingEnabled needs the option checkpointLocation: a batch is "
+            "decided when Spark has written its offsets there. A checkpoint directory of the "
+            "session cannot be seen here.",
+            "Give checkpointLocation to the query.",
+        )
+    return normalised_location(checkpoint)
 
 
 def _source(options: Mapping[str, str]) -> SourceOptions | None:
@@ -474,15 +500,8 @@ def _kafka_settings(options: Mapping[str, str]) -> dict[str, str]:
     return {**kept, PROVIDER: provider} if provider else kept
 
 
-def _check_name(name: str, value: str) -> None:
-    kind = kind_of(name)
-    if kind is Kind.REFUSED and value.strip().lower() != "false":
-        raise _wrong(
-            f"Option {name} cannot be used with this sink.",
-            "Asynchronous progress tracking skips Spark's commit log, which exactly once needs. "
-            "Remove the option.",
-        )
-    if kind is Kind.UNKNOWN:
+def _check_name(name: str) -> None:
+    if kind_of(name) is Kind.UNKNOWN:
         import difflib
 
         names = [option.name for option in OPTIONS if option.name != "kafka.*"]

@@ -55,6 +55,8 @@ class SinkOptions:
         inline_bytes: the largest partition, in bytes of its Arrow batch, that the driver writes in
             the decision's transaction; 0: none.
         source: whose offsets are committed with each decision; None: no one's.
+        late_checkpoint: Spark's checkpoint location, if Spark writes there while a batch runs
+            (asynchronous progress tracking), and not before; None: before. May contain secrets.
     """
 
     names: QueryNames
@@ -69,6 +71,7 @@ class SinkOptions:
     metrics_log: bool = False
     inline_bytes: int = 0
     source: SourceOptions | None = None
+    late_checkpoint: str | None = field(default=None, repr=False)
 
     @property
     def route(self) -> Route:

@@ -150,12 +150,41 @@ def test_a_blank_id_is_no_id(blank: str) -> None:
         ("kafka.transactional.id", "mine"),
         ("kafka.key.serializer", "x"),
         ("kafka.value.serializer", "x"),
-        ("asyncProgressTrackingEnabled", "true"),
     ],
 )
 def test_an_impossible_value_is_refused_by_name(name: str, value: str) -> None:
     message = refused({**ENOUGH, name: value})
     assert name.lower() in message
+
+
+ASYNCHRONOUS = {
+    **ENOUGH,
+    "checkpointLocation": "/c//d",
+    "asyncProgressTrackingEnabled": "True",
+    "asyncProgressTrackingCheckpointIntervalMs": "0",
+    "_asyncProgressTrackingOverrideSinkSupportCheck": "true",
+}
+
+
+def test_with_asynchronous_progress_the_offsets_of_each_batch_are_waited_for() -> None:
+    assert parse_options(ASYNCHRONOUS).late_checkpoint == "/c/d"
+    assert parse_options({**ASYNCHRONOUS, "asyncProgressTrackingEnabled": "false"}) == (
+        parse_options({**ENOUGH, "checkpointLocation": "/c//d"})
+    )
+
+
+@pytest.mark.parametrize("interval", [None, "1000", "", "-1"])
+def test_asynchronous_progress_without_the_offsets_of_each_batch_is_refused(
+    interval: str | None,
+) -> None:
+    given = {**ASYNCHRONOUS, "asyncProgressTrackingCheckpointIntervalMs": interval}
+    message = refused({name: value for name, value in given.items() if value is not None})
+    assert "Set asyncProgressTrackingCheckpointIntervalMs to 0" in message
+
+
+def test_asynchronous_progress_needs_the_checkpoint() -> None:
+    given = {name: value for name, value in ASYNCHRONOUS.items() if name != "checkpointLocation"}
+    assert "needs the option checkpointLocation" in refused(given)
 
 
 def test_a_group_of_ones_own_changes_nothing() -> None:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Protocol, TypeVar
 
 from eos_sink.checkpoint.formats import (
+    parse_batch_time,
     parse_initial_offset,
     parse_offset_log,
     parse_stream_id,
@@ -66,7 +67,7 @@ class Checkpoint:
     def stream_id(self) -> str | None:
         """Spark's id of the query; None: there is no file `metadata`, so no checkpoint yet."""
         content = self._read("metadata")
-        return None if content is None else parse_stream_id(content, self._shown("metadata"))
+        return None if content is None else parse_stream_id(content, self.shown("metadata"))
 
     def latest_batch(self) -> int | None:
         """The latest batch that Spark has constructed."""
@@ -82,7 +83,7 @@ class Checkpoint:
         Raises:
             ConfigurationError: no source of the batch is a Kafka source, or two read a partition.
         """
-        log, file = self._offset_log(batch), self._shown(f"offsets/{batch}")
+        log, file = self._offset_log(batch), self.shown(f"offsets/{batch}")
         if log is None:
             return None
         self._read_last = batch, log
@@ -96,14 +97,22 @@ class Checkpoint:
         """True if the batch has sources that `end_offsets`, which was asked before, leaves out."""
         if self._read_last is None or self._read_last[0] != batch:
             return False
-        return reads_others(self._read_last[1], self._topics, self._shown(f"offsets/{batch}"))
+        return reads_others(self._read_last[1], self._topics, self.shown(f"offsets/{batch}"))
+
+    def constructed_ms(self, batch: int) -> int | None:
+        """When Spark has constructed the batch, in milliseconds since 1970 of its driver's clock;
+        None: its offsets are not there."""
+        content = self._read(f"offsets/{batch}")
+        return (
+            None if content is None else parse_batch_time(content, self.shown(f"offsets/{batch}"))
+        )
 
     def initial_offsets(self) -> Offsets | None:
         """The offsets at which the Kafka sources have begun; None: none has begun."""
         initial = []
         for source in sorted(self._names("sources", files=False)):
             path = f"sources/{source}/0"
-            content, file = self._read(path), self._shown(path)
+            content, file = self._read(path), self.shown(path)
             offset = None if content is None else parse_initial_offset(content, file)
             if offset is not None:
                 initial.append((offset, file))
@@ -125,7 +134,7 @@ class Checkpoint:
             return LocalFiles(f"{_DBFS}{path}")
         if scheme not in _REMOTE:
             schemes = f"file:, dbfs:/ and {', '.join(f'{name}:' for name in _REMOTE)}"
-            raise stop(Reason.UNKNOWN_LOCATION, location=self._shown(), schemes=schemes)
+            raise stop(Reason.UNKNOWN_LOCATION, location=self.shown(), schemes=schemes)
         # pyarrow takes long to import, and local checkpoints do without.
         from eos_sink.checkpoint.remote import RemoteFiles
 
@@ -134,7 +143,7 @@ class Checkpoint:
     def _offset_log(self, batch: int) -> tuple[str, ...] | None:
         path = f"offsets/{batch}"
         content = self._read(path)
-        return None if content is None else parse_offset_log(content, self._shown(path))
+        return None if content is None else parse_offset_log(content, self.shown(path))
 
     def _latest(self, path: str) -> int | None:
         names = self._names(path, files=True)
@@ -159,9 +168,10 @@ class Checkpoint:
 
     def _unreadable(self, path: str, why: str) -> EosSinkError:
         said = shown_location(why.strip().partition("\n")[0])
-        return stop(Reason.UNREADABLE_FILE, file=self._shown(path), why=said.rstrip("."))
+        return stop(Reason.UNREADABLE_FILE, file=self.shown(path), why=said.rstrip("."))
 
-    def _shown(self, path: str = "") -> str:
+    def shown(self, path: str = "") -> str:
+        """A path below the location, as messages may have it."""
         location = shown_location(self.location).rstrip("/")
         return f"{location}/{path}" if path else location
 

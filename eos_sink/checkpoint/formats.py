@@ -54,6 +54,21 @@ def parse_offset_log(content: bytes, file: str) -> tuple[str, ...]:
     return tuple(sources)
 
 
+def parse_batch_time(content: bytes, file: str) -> int:
+    """When Spark has constructed the batch, in milliseconds since 1970 of the driver's clock: the
+    `batchTimestampMs` in the second line of a file of `offsets/` (OffsetSeqMetadata).
+
+    Raises:
+        EosSinkError: the file is damaged.
+    """
+    lines = _decode(content, file).split("\n")
+    metadata = _parse_json(lines[1], file) if len(lines) > 1 else None
+    time_ms = metadata.get("batchTimestampMs") if isinstance(metadata, dict) else None
+    if type(time_ms) is not int:
+        raise _damaged(file, "it has no time of the batch")
+    return time_ms
+
+
 def parse_initial_offset(content: bytes, file: str) -> str | None:
     """The offset in a file `sources/<n>/0` of a Kafka source; None: of another kind of source.
 

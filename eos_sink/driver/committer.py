@@ -65,7 +65,8 @@ from eos_sink.sink_options import SinkOptions
 
 # What few batches need is imported where it is used: Spark starts a process for the commits.
 if TYPE_CHECKING:
-    from eos_sink.driver.source_reader import CheckpointFiles, SourceReader
+    from eos_sink.driver.checkpoint_files import CheckpointFiles
+    from eos_sink.driver.source_reader import SourceReader
     from eos_sink.rows.rows import Rows
 
 _LOGGER = logging.getLogger("eos_sink.driver")
@@ -99,10 +100,11 @@ class Committer:
         files: CheckpointFiles | None = None,
     ) -> None:
         """Args:
-        files: Spark's checkpoint, if the query names a group for the source's offsets; None: the
-            one at its location.
+        files: Spark's checkpoint, if the query names a group for the source's offsets, or Spark
+            writes there while a batch runs; None: the one at its location.
         """
         self._kafka = kafka
+        self._files = files
         self._options = options
         self._names, self._log = options.names, options.log_topic
         self._register = DecisionRegister(kafka, options.names, clock)
@@ -139,6 +141,8 @@ class Committer:
     def _commit(self, reports: Sequence[TaskReport], deadline: Deadline) -> None:
         for report in reports:
             check_same_version(this_package(), getattr(report, "package", None))
+        if self._options.late_checkpoint is not None:
+            self._await_offsets(self._options.late_checkpoint, reports[0], deadline)
         batch = None
         if any(report.skipped for report in reports):
             self._warn_of_skipped(reports)
@@ -150,6 +154,17 @@ class Committer:
             batch = _Batch(reports, decision, self._unpack(reports))
         if batch is not None:
             self._decide(batch, deadline)
+
+    def _await_offsets(self, location: str, report: TaskReport, deadline: Deadline) -> None:
+        if not report.batch.numbering.is_by_spark:
+            return
+        from eos_sink.driver.checkpoint_files import await_own
+
+        if self._files is None:
+            from eos_sink.checkpoint import Checkpoint
+
+            self._files = Checkpoint(location, None)
+        await_own(self._files, report.batch, report.token.planned_ms, deadline)
 
     def _decide(self, batch: _Batch, deadline: Deadline) -> None:
         """Check, write the record, settle; then say what has happened."""

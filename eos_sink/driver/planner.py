@@ -35,7 +35,8 @@ from eos_sink.protocol.values import RECORDED_MS, MemberRefused, MemberState
 from eos_sink.sink_options import SinkOptions
 
 if TYPE_CHECKING:
-    from eos_sink.driver.source_reader import CheckpointFiles, SourceReader
+    from eos_sink.driver.checkpoint_files import CheckpointFiles
+    from eos_sink.driver.source_reader import SourceReader
 
 _STABLE_TRY_S = 2.0
 _MEMBERS_AGE_S = 10.0
@@ -107,7 +108,9 @@ class Planner:
             view = self._bring_to_rest(deadline)
             if self._source is not None:
                 if query is not None and self._source_checked != query:
-                    self._source.check_query(query)
+                    from eos_sink.driver.checkpoint_files import check_query
+
+                    check_query(self._source.files, query)
                 view = self._check_source(self._source, view, deadline)
             view, visible = self._read_back(view, deadline)
             self._view = view

@@ -6,6 +6,7 @@ until the session has ended, even if Spark has ended the planner's process befor
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from eos_sink.errors import ConfigurationError
@@ -59,6 +60,7 @@ class DriverSession:
             self.run,
             self.session_ms,
             planned_s=self._clock(),
+            planned_ms=int(time.time() * 1000),
         )
 
     def close(self) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Protocol
 
 from eos_sink.decision_log.start_notes import read_note, write_note
+from eos_sink.driver.checkpoint_files import CheckpointFiles, await_begun, check_query
 from eos_sink.driver.group_claims import find_movers, find_writers
 from eos_sink.errors import EosSinkError, OperatorNeededError
 from eos_sink.identity import QueryNames, shown_location
@@ -35,18 +35,6 @@ from eos_sink.protocol.source_rules import (
 )
 from eos_sink.protocol.values import Offsets, Place
 from eos_sink.sink_options import SinkOptions, SourceOptions
-
-
-class CheckpointFiles(Protocol):
-    """What is read of Spark's checkpoint; see `eos_sink.checkpoint.Checkpoint`."""
-
-    def stream_id(self) -> str | None: ...
-    def latest_batch(self) -> int | None: ...
-    def latest_commit(self) -> int | None: ...
-    def end_offsets(self, batch: int) -> Offsets | None: ...
-    def reads_others(self, batch: int) -> bool: ...
-    def initial_offsets(self) -> Offsets | None: ...
-    def has_state(self) -> bool: ...
 
 
 class SourceReader:
@@ -79,23 +67,6 @@ class SourceReader:
         """Spark's id of the query, of the checkpoint that it has now."""
         return self.files.stream_id()
 
-    def check_query(self, query: str) -> None:
-        """Check whose checkpoint it is.
-
-        Args:
-            query: Spark's id of the query whose rows are written.
-
-        Raises:
-            ConfigurationError: it is another one's.
-        """
-        there = self.files.stream_id()
-        if there != query:
-            found = "no query's" if there is None else f"that of query {there}"
-            raise stop(
-                Reason.NO_CHECKPOINT if there is None else Reason.OTHER_CHECKPOINT,
-                what=f"is {found}, and the rows are of query {query}",
-            )
-
     def read(self, record: LogRecord, batch: BatchId, deadline: Deadline) -> SourceBatch:
         """Return the offsets of a batch that Spark has begun.
 
@@ -112,7 +83,7 @@ class SourceReader:
         if before is None:
             raise self._damaged(record, batch, f"does not show where {batch} begins")
         # Last: the directory may be deleted at any time, and another query begin in it.
-        self.check_query(batch.source)
+        check_query(self.files, batch.source)
         known = record.source
         start = {place: before.get(place, 0) for place in end}
         # What a stream keeps is there from its first batch on: looking costs two listings.
@@ -193,6 +164,8 @@ class SourceReader:
             checkpoint that is lost before its first decision is followed by one that begins at
             the same offsets.
         """
+        if self._options.late_checkpoint is not None:
+            await_begun(self.files, deadline)
         stream, number = self.files.stream_id(), self.files.latest_batch()
         if stream is None or number is None:
             what = "has no metadata or no offsets of a batch"

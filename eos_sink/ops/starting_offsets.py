@@ -11,8 +11,9 @@ from enum import Enum
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.decision_log.hanging import end_in_log
 from eos_sink.decision_log.start_notes import read_note, write_note
+from eos_sink.driver.checkpoint_files import CheckpointFiles
 from eos_sink.driver.reconcile import settle
-from eos_sink.driver.source_reader import CheckpointFiles, SourceReader, read_logs
+from eos_sink.driver.source_reader import SourceReader, read_logs
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, TopicDescription

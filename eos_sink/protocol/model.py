@@ -656,7 +656,8 @@ class PlanToken:
 
     `member` is opaque consumer group metadata (KIP-447), which the group accepts until `session_ms`
     after the planner's process has ended; `run` is the run that plans, with `package`. `planned_s`
-    is when, in seconds of the monotonic clock that all processes of the driver's machine share.
+    is when, in seconds of the monotonic clock that all processes of the driver's machine share, and
+    `planned_ms` by its time of day, in milliseconds since 1970.
     """
 
     names: QueryNames
@@ -667,6 +668,7 @@ class PlanToken:
     session_ms: int = 0
     package: Package = field(default_factory=this_package)
     planned_s: float = 0.0
+    planned_ms: int = 0
 
 
 @dataclass(frozen=True)

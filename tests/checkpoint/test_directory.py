@@ -67,6 +67,8 @@ def assert_read(checkpoint: Checkpoint) -> None:
     assert checkpoint.end_offsets(10) == END
     assert checkpoint.initial_offsets() == START
     assert checkpoint.end_offsets(11) is None
+    assert checkpoint.constructed_ms(10) is not None
+    assert checkpoint.constructed_ms(11) is None
     assert not checkpoint.has_state()
 
 
@@ -145,6 +147,7 @@ def test_a_local_directory_needs_no_pyarrow_and_little_time(home: Path) -> None:
         ("metadata", "{", Checkpoint.stream_id),
         ("offsets/10", "v1\n", lambda checkpoint: checkpoint.end_offsets(10)),
         ("offsets/10", "v1\n{", lambda checkpoint: checkpoint.end_offsets(10)),
+        ("offsets/10", "v1\n", lambda checkpoint: checkpoint.constructed_ms(10)),
         ("sources/0/0", "\0v1\n{", Checkpoint.initial_offsets),
         ("sources/0/0", "", Checkpoint.initial_offsets),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eos_sink.checkpoint.formats import (
+    parse_batch_time,
     parse_initial_offset,
     parse_offset_log,
     parse_stream_id,
@@ -58,6 +59,20 @@ def test_a_file_of_a_batch_that_is_cut_short_is_an_error_or_lacks_whole_sources(
         else:
             assert sources[:1] == SOURCES[:1]
             assert found == {("orders", 0): 5, ("orders", 1): 0}
+
+
+@pytest.mark.parametrize("content", [LOG_1, LOG_2])
+def test_the_time_of_a_batch_is_read(content: bytes) -> None:
+    assert parse_batch_time(content, FILE) == 1_700_000_000_123
+
+
+@pytest.mark.parametrize(
+    "metadata", ["", "-", "{", "[]", "{}", '{"batchTimestampMs":"1"}', '{"batchTimestampMs":true}']
+)
+def test_a_batch_without_its_time_is_an_error(metadata: str) -> None:
+    with pytest.raises(ClusterError) as error:
+        parse_batch_time(f"v1\n{metadata}\n{ORDERS}".encode(), FILE)
+    assert error.value.data == {"file": FILE}
 
 
 @pytest.mark.parametrize("version", ["v3", "v", "1", "v1x"])

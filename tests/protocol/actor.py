@@ -19,17 +19,19 @@ class Actor:
         self._yielded = Semaphore(0)
         self._thread = Thread(target=self._main, daemon=True)
         self._started = self._gone = False
-        self.finished = False
+        self.finished = self.moves = False
         self.error: BaseException | None = None
 
     def go(self) -> bool:
         """Let it run until it parks or ends; whether it has ended."""
+        self.moves = True
         if self._started:
             self._resume.release()
         else:
             self._started = True
             self._thread.start()
         self._yielded.acquire()
+        self.moves = False
         return self.finished
 
     def finish(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from eos_sink.protocol.model import BatchId
@@ -13,6 +13,8 @@ INPUT = "in"
 Ends = dict[int, int]
 """The next offset of each partition of the input."""
 _STREAMS = itertools.count(1)
+MOMENTS = itertools.count(1)
+"""Seconds since 1970 at which Spark constructs batches and the sink plans them."""
 
 
 class AnotherRun(Exception):
@@ -32,12 +34,13 @@ class Checkpoint:
     """The directory of a query. A batch that is in the offset log but not in the commit log is
     replayed.
 
-    It implements `eos_sink.driver.source_reader.CheckpointFiles`, as Spark writes these files.
+    It implements `eos_sink.driver.checkpoint_files.CheckpointFiles`, as Spark writes these files.
 
     Attributes:
         stream: the id of the query, with the prefix of its numbering; None: there is no `metadata`.
         began: the offsets of the first batch's start.
         ends: of each batch in the offset log.
+        times: when these were constructed, milliseconds.
         commits: the batches in the commit log.
         state: whether the query has state.
         others: whether it reads other sources, too.
@@ -46,6 +49,7 @@ class Checkpoint:
     stream: str | None = "stream-1"
     began: Ends = field(default_factory=dict)
     ends: dict[int, Ends] = field(default_factory=dict)
+    times: dict[int, int] = field(default_factory=dict)
     commits: set[int] = field(default_factory=set)
     state: bool = False
     others: bool = False
@@ -85,6 +89,12 @@ class Checkpoint:
     def has_state(self) -> bool:
         return self.state
 
+    def constructed_ms(self, batch: int) -> int | None:
+        return self.times.get(batch, 0) if batch in self.ends else None
+
+    def shown(self, path: str = "") -> str:
+        return f"/checkpoint/{path}"
+
 
 class Progress:
     """Where a run of a query is. It reads the checkpoint at its start only, and goes on whatever
@@ -92,6 +102,7 @@ class Progress:
 
     Args:
         starting: the option `startingOffsets`, which counts for a new checkpoint.
+        write: writes a file, or does so later.
 
     Attributes:
         before: the offsets at which the batch begins.
@@ -101,8 +112,13 @@ class Progress:
         Incomplete: Spark refuses the checkpoint.
     """
 
-    def __init__(self, checkpoint: Checkpoint, starting: Mapping[int, int] | None = None) -> None:
-        self._checkpoint = checkpoint
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        starting: Mapping[int, int] | None = None,
+        write: Callable[[Callable[[], None]], None] = lambda file: file(),
+    ) -> None:
+        self._checkpoint, self._write = checkpoint, write
         latest = checkpoint.latest_batch()
         if checkpoint.stream is None:
             checkpoint.stream = f"stream-{next(_STREAMS)} anew"
@@ -117,17 +133,28 @@ class Progress:
     def begin(self, ends: Ends) -> BatchId:
         """Note the next batch in the offset log, unless it is there since the start."""
         if self.ends is None:
-            if self._number in self._checkpoint.ends:
-                raise AnotherRun
-            self.ends = self._checkpoint.ends[self._number] = ends
+            self.ends, number, constructed_ms = ends, self._number, next(MOMENTS) * 1000
+
+            def note() -> None:
+                if number in self._checkpoint.ends:
+                    raise AnotherRun
+                self._checkpoint.ends[number] = ends
+                self._checkpoint.times[number] = constructed_ms
+
+            self._write(note)
         return BatchId(self._stream, self._number)
 
     def commit(self) -> None:
         """Note in the commit log that the batch has succeeded."""
         assert self.ends is not None
-        if self._number in self._checkpoint.commits:
-            raise AnotherRun
-        self._checkpoint.commits.add(self._number)
+        number = self._number
+
+        def note() -> None:
+            if number in self._checkpoint.commits:
+                raise AnotherRun
+            self._checkpoint.commits.add(number)
+
+        self._write(note)
         self.before, self.ends, self._number = self.ends, None, self._number + 1
 
 

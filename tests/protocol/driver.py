@@ -13,10 +13,10 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
+from eos_sink.driver.checkpoint_files import CheckpointFiles
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.driver.processes import current_run
-from eos_sink.driver.source_reader import CheckpointFiles
 from eos_sink.errors import UnfinishedError
 from eos_sink.protocol.model import BatchId, Numbering, Plan, Run, TaskReport
 from eos_sink.sink_options import SinkOptions

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import random
 import re
 from collections import Counter
@@ -34,6 +35,13 @@ from tests.protocol.world import TOPIC, given_options, log
 MOST_RUNS = 25
 ELSEWHERE = "elsewhere"
 ROWS = 12
+_SOON_S = (0.0, 0.0, 0.1, 1.0)
+# Longer than a step of the sink.
+_LATE_S = (*_SOON_S, 1_000.0)
+_ASYNCHRONOUS = {
+    "asyncProgressTrackingEnabled": "true",
+    "asyncProgressTrackingCheckpointIntervalMs": "0",
+}
 DEFAULTS: tuple[dict[str, str], ...] = (
     {"eos.inline.bytes": "60"},
     {"eos.inline.bytes": "0", "eos.id": "another", "topic": ELSEWHERE},
@@ -78,6 +86,8 @@ class SourcePlot:
         default: of `starting_offsets`.
         chosen: of what the first error offers; each later one has the next.
         own_sink: Spark's own sink has written the query before.
+        late: by how many seconds Spark's files are late, in turns, with asynchronous progress
+            tracking; empty: without it.
     """
 
     strikes: tuple[Strike, ...] = ()
@@ -89,6 +99,7 @@ class SourcePlot:
     default: str = "earliest"
     chosen: int = 0
     own_sink: bool = False
+    late: tuple[float, ...] = ()
 
     @staticmethod
     def of(seed: int) -> SourcePlot:
@@ -105,8 +116,19 @@ class SourcePlot:
         keeps, resets, retries = (chance.random() < 0.5 for _ in range(3))
         nameless, ungrouped, own_sink = (chance.random() < 0.2 for _ in range(3))
         default, chosen = chance.choice(("earliest", "committed")), chance.randrange(3)
+        late = (0.0, chance.choice(_SOON_S), chance.choice(_LATE_S))
+        is_late = chance.random() < 0.5
         return SourcePlot(
-            tuple(strikes), keeps, resets, retries, nameless, ungrouped, default, chosen, own_sink
+            tuple(strikes),
+            keeps,
+            resets,
+            retries,
+            nameless,
+            ungrouped,
+            default,
+            chosen,
+            own_sink,
+            late if is_late else (),
         )
 
 
@@ -136,11 +158,14 @@ class SourceStory:
         )
         if self.plot.nameless:
             del self._given["eos.id"]
+        if self.plot.late:
+            self._given |= _ASYNCHRONOUS
         self.world = reading_world(ROWS, row)
         self.world.checkpoint = Checkpoint(None)
         self.world.outputs = TOPIC, ELSEWHERE
         self.world.cluster.create_topic(ELSEWHERE, 2)
         self.scene = Scene(self.world, self.plot.strikes)
+        self.scene.late = itertools.cycle(self.plot.late) if self.plot.late else None
         self.scene.meddle = self._meddle
         self.scene.rival = self._write_as_another
         self._copies: list[Checkpoint] = []

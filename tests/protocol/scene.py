@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from unittest import mock
 from tenacity import nap
 
 from eos_sink.decision_log.opening import Opened, Opening
+from eos_sink.driver import session
 from eos_sink.errors import OutcomeUnknownError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.task import writer
@@ -22,6 +24,7 @@ from tests.fakes.cluster import Coordinators
 from tests.fakes.kafka import LOG_TOPIC
 from tests.fakes.log import PartitionLog
 from tests.fakes.process import Killed, Moment, Process
+from tests.protocol.checkpoint import MOMENTS
 from tests.protocol.world import PROGRAM, TOPIC, World
 
 if TYPE_CHECKING:
@@ -189,6 +192,7 @@ class Scene:
         second_frame: whether the function of `foreachBatch` writes one more frame.
         pending: what happens when the next write or query begins.
         rivals: how many have written within a call of another.
+        late: by how many seconds the next file of a checkpoint is late; None: none is.
         log_held_s: for how long other queries waited for the driver's transaction in the log.
     """
 
@@ -203,6 +207,7 @@ class Scene:
     second_frame: bool = False
     pending: list[Fault] = field(default_factory=list)
     rivals: int = 0
+    late: Iterator[float] | None = None
     log_held_s: float = 0.0
 
     def __post_init__(self) -> None:
@@ -240,6 +245,8 @@ class Scene:
         """No fault comes any more, and the last ones are over."""
         self.left.clear()
         self.pending.clear()
+        if self.late is not None:
+            self.late = itertools.repeat(0)
         self.heal()
         self.world.cluster.coordinator.time_out(PROGRAM)
 
@@ -351,5 +358,6 @@ def time_of(world: World) -> Iterator[None]:
     opens = mock.patch.object(Opening, "__init__", open_log)
     defaults = mock.patch.object(Deadline.__init__, "__defaults__", (world.cluster.clock,))
     pauses = mock.patch.object(nap, "time", SimpleNamespace(sleep=world.cluster.clock.advance))
-    with defaults, pauses, opens, mock.patch.object(writer._Opening, "begin", begin):
+    moments = mock.patch.object(session, "time", SimpleNamespace(time=partial(next, MOMENTS)))
+    with defaults, pauses, opens, moments, mock.patch.object(writer._Opening, "begin", begin):
         yield

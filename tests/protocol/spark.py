@@ -26,7 +26,7 @@ from eos_sink.sink_options import SinkOptions
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Killed, Moment, Process
 from tests.protocol.actor import Actor
-from tests.protocol.checkpoint import INPUT, Checkpoint, Ends, Progress
+from tests.protocol.checkpoint import INPUT, AnotherRun, Checkpoint, Ends, Progress
 from tests.protocol.driver import Driver
 from tests.protocol.scene import Gate, Scene
 from tests.protocol.world import OWN_SINK, TOPIC
@@ -39,6 +39,7 @@ FAILURES = (EosSinkError, Killed, TimeoutError)
 """How a batch ends that Spark does not commit: with an error of the sink, by the death of a worker
 process, of which Spark says no more than that, or because a call hangs."""
 _NUMBERS = itertools.count(1)
+_MOST_LATE_S = 10
 
 
 class SessionDied(BaseException):
@@ -69,6 +70,9 @@ class Session:
         self._hung: list[Process] = []
         self._alive = True
         self._files, self._of_query = files, options
+        # Spark's thread that writes the checkpoint: files, and when they are written.
+        self._late: list[tuple[float, Callable[[], None]]] = []
+        self._refused: AnotherRun | None = None
 
     def kill(self) -> None:
         self._alive = False
@@ -96,15 +100,47 @@ class Session:
             EosSinkError, Killed, TimeoutError: a batch has failed.
             SessionDied: this session has died.
         """
+        clock = self._scene.world.cluster.clock
+        if self._scene.late:
+            clock.listen(self._write_due)
+        try:
+            self._run_batches(checkpoint, starting)
+        finally:
+            # Spark waits for its thread when a query stops, though not for ever.
+            self._write_due(clock() + _MOST_LATE_S)
+            self._late.clear()
+
+    def _write_later(self, file: Callable[[], None]) -> None:
+        """Asynchronous progress tracking: in order, beside the batch."""
+        if not self._scene.late:
+            file()
+            return
+        now = self._scene.world.cluster.clock()
+        delay_s = next(self._scene.late)
+        self._late.append((max([now + delay_s, *(due for due, _ in self._late)]), file))
+        self._write_due()
+
+    def _write_due(self, until: float | None = None) -> None:
+        now = self._scene.world.cluster.clock() if until is None else until
+        moves = self._alive and (self.run is None or self.run.moves)
+        while moves and self._refused is None and self._late and self._late[0][0] <= now:
+            try:
+                self._late.pop(0)[1]()
+            except AnotherRun as error:
+                self._refused = error
+
+    def _run_batches(self, checkpoint: Checkpoint, starting: Ends | None) -> None:
         # Tasks of an earlier run may hang in processes of their own, which outlive this one.
         kept = [
             each for driver in self._drivers.values() for each in (driver.plans, driver.commits)
         ]
         self._processes = [kafka.process for kafka in kept]
         world, spark_run = self._scene.world, str(next(_NUMBERS))
-        end, progress = world.end, Progress(checkpoint, starting)
+        end, progress = world.end, Progress(checkpoint, starting, self._write_later)
         self._files, self._of_query = checkpoint, world.options
         while True:
+            if self._refused is not None:
+                raise self._refused
             before = progress.before
             ends = progress.ends or world.next_ends(before, end)
             if ends == before:
