@@ -47,6 +47,7 @@ SPARK = {
         "test_foreach_batch.py",
         "test_former_identities.py",
         "test_inline_spark.py",
+        "test_async_progress.py",
     ),
     "spark-writes": (
         "test_batch.py",

@@ -134,7 +134,7 @@ def _watch(admin: Admin, view: View, arguments: argparse.Namespace) -> None:
         if silent:
             # It then makes new clients: librdkafka (2.16) may wait for a coordinator long after its
             # broker has restarted.
-            admin.close()
+            admin.renew()
         time.sleep(max(0.0, arguments.interval - (time.monotonic() - began)))
 
 

@@ -204,5 +204,8 @@ class Admin(Protocol):
 
     def may_join(self, group: str, deadline: Deadline) -> bool | Unseen: ...
 
-    def close(self) -> None:
+    def renew(self) -> None:
         """Close all clients; the next call makes them again."""
+
+    def close(self) -> None:
+        """Close all clients for good."""

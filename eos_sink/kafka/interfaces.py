@@ -423,4 +423,4 @@ class Kafka(Protocol):
         seen, its cleanup.policy."""
 
     def close(self) -> None:
-        """Close what the process shares; the next call that needs it makes it again."""
+        """Close what the process shares, for good."""

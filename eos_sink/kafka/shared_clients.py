@@ -73,7 +73,7 @@ class SharedClients:
         paths += [path for name, path in client.settings.items() if name.endswith(".location")]
         found = {path: _changed_ns(path) for path in paths}
         if not self._settings or found != self._read_from:
-            self._drop_control()
+            self.renew()
             self._settings, self._read_from = librdkafka_settings(client), found
 
     def control(self) -> KafkaPythonControl:
@@ -106,9 +106,10 @@ class SharedClients:
         """Close them for good."""
         with self._lock:
             self._is_closed = True
-            self._drop_control()
+            self.renew()
 
-    def _drop_control(self) -> None:
+    def renew(self) -> None:
+        """Close what is there; the next call that needs it makes it again."""
         if self._control is not None:
             self._control.close()
         self._control = None

@@ -152,6 +152,9 @@ class FakeAdmin:
         self._note("may_join", group)
         return True
 
+    def renew(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

@@ -174,6 +174,9 @@ class ConfluentAdmin:
     def may_join(self, group: str, deadline: Deadline) -> bool | Unseen:
         return self._brokers.may_join(group, deadline)
 
+    def renew(self) -> None:
+        self._clients.renew()
+
     def close(self) -> None:
         self.kafka.close()
 
