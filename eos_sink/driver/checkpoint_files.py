@@ -7,13 +7,15 @@ run makes another batch N: it must not be decided before.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeVar
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.retry import retry_until
 from eos_sink.messages import Reason, stop
 from eos_sink.protocol.model import BatchId
 from eos_sink.protocol.values import Offsets
+
+_T = TypeVar("_T")
 
 
 class CheckpointFiles(Protocol):
@@ -61,7 +63,7 @@ def await_own(files: CheckpointFiles, batch: BatchId, planned_ms: int, deadline:
         SupersededError: they are a later run's.
         ConfigurationError: as in `check_query`.
     """
-    constructed_ms = retry_until(
+    constructed_ms = _poll(
         deadline, lambda: files.constructed_ms(batch.batch), lambda found: found is not None
     )
     if constructed_ms is None:
@@ -84,9 +86,16 @@ def await_begun(files: CheckpointFiles, deadline: Deadline) -> None:
         latest, committed = files.latest_batch(), files.latest_commit()
         return latest is not None and (committed is None or latest > committed)
 
-    if not retry_until(deadline, is_begun, bool):
+    if not _poll(deadline, is_begun, bool):
         latest = files.latest_batch()
         raise _missing(files, 0 if latest is None else latest + 1, deadline)
+
+
+def _poll(deadline: Deadline, ask: Callable[[], _T], done: Callable[[_T], bool]) -> _T:
+    # Operators' commands, which read no such file, start without tenacity.
+    from eos_sink.kafka.retry import retry_until
+
+    return retry_until(deadline, ask, done)
 
 
 def _missing(files: CheckpointFiles, number: int, deadline: Deadline) -> Exception:
