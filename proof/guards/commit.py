@@ -11,9 +11,36 @@ _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
 _CLOCKS = "tests/protocol/test_clocks.py::"
 
+_LATE = "tests/protocol/test_late_offsets.py::"
 _VOTE = "answer = write.deadline.within(min(...))"
 
 GUARDS = (
+    guard(
+        "a batch is decided after its offsets are in the checkpoint",
+        "With asynchronous progress tracking the next run makes a batch without offsets anew, with "
+        "other rows.",
+        never(_COMMITTER, "_commit", "self._options.late_checkpoint is not None"),
+        f"{_LATE}test_whatever_ends_a_run_nobody_is_needed[strike0-group-120]",
+        outside="the model's batches are the same when they are repeated",
+    ),
+    guard(
+        "a batch is decided by its own run's offsets",
+        "A run that wakes up does not take a later run's offsets for its own.",
+        never("eos_sink/driver/checkpoint_files.py", "await_own", "constructed_ms > planned_ms"),
+        f"{_LATE}test_offsets_that_were_constructed_after_the_plan_are_a_later_runs",
+        outside="the model's batches are the same when they are repeated",
+    ),
+    guard(
+        "a first plan waits for the offsets of its batch",
+        "What is there before is the state of the run before.",
+        never(
+            "eos_sink/driver/source_reader.py",
+            "check_first",
+            "self._options.late_checkpoint is not None",
+        ),
+        f"{_LATE}test_offsets_that_are_late_stop_nobody",
+        outside="the model has no checkpoint",
+    ),
     guard(
         "a transaction is ended when its partitions have leaders",
         "Kafka 4 drops the marker of a partition without one: decided rows stay invisible, and "

@@ -3,11 +3,11 @@ without them is not decided, whatever ends in between."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-from eos_sink.driver import checkpoint_files, source_reader
 from eos_sink.driver.checkpoint_files import await_begun, await_own
 from eos_sink.errors import CommitFailedError, ConfigurationError, SupersededError
 from eos_sink.kafka.deadline import Deadline
@@ -68,25 +68,16 @@ def test_a_run_whose_first_batch_has_no_offsets_stops(before: Checkpoint, number
         await_begun(before, SOON)
 
 
+def test_offsets_that_are_late_stop_nobody() -> None:
+    story = SourceStory(SourcePlot(late=(0.1,))).play()
+    assert (story.violations, story.met) == ([], Counter())
+
+
 @pytest.mark.parametrize("step", [120, pytest.param(5, marks=pytest.mark.long)])
 @pytest.mark.parametrize("plain", [LATE, UNGROUPED], ids=["group", "no group"])
 @pytest.mark.parametrize("strike", [KILLED, LEFT, Strike(Fault.LEAVE_RUN, 0, 200)])
 def test_whatever_ends_a_run_nobody_is_needed(strike: Strike, plain: SourcePlot, step: int) -> None:
     assert stopped(strike, plain, step) == []
-
-
-@pytest.mark.long
-def test_it_shows_if_a_batch_is_decided_before_its_offsets_are_there(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(checkpoint_files, "await_own", lambda *_: None)
-    assert stopped(KILLED, LATE, step=12)
-
-
-@pytest.mark.long
-def test_it_shows_if_the_first_batch_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_reader, "await_begun", lambda *_: None)
-    assert stopped(KILLED, replace(LATE, late=(0.1,)), step=12)
 
 
 def stopped(strike: Strike, plain: SourcePlot, step: int) -> list[object]:
