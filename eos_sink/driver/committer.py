@@ -104,7 +104,6 @@ class Committer:
             writes there while a batch runs; None: the one at its location.
         """
         self._kafka = kafka
-        self._files = files
         self._options = options
         self._names, self._log = options.names, options.log_topic
         self._register = DecisionRegister(kafka, options.names, clock)
@@ -119,6 +118,11 @@ class Committer:
             from eos_sink.driver.source_reader import SourceReader
 
             self._source = SourceReader(kafka, options, options.source, files)
+        self._late_files: CheckpointFiles | None = None
+        if options.late_checkpoint is not None:
+            from eos_sink.checkpoint import Checkpoint
+
+            self._late_files = files or Checkpoint(options.late_checkpoint, None)
         if options.metrics_log:
             events.log_to_stderr()
 
@@ -141,8 +145,11 @@ class Committer:
     def _commit(self, reports: Sequence[TaskReport], deadline: Deadline) -> None:
         for report in reports:
             check_same_version(this_package(), getattr(report, "package", None))
-        if self._options.late_checkpoint is not None:
-            self._await_offsets(self._options.late_checkpoint, reports[0], deadline)
+        # A batch without tasks has no report.
+        if self._late_files is not None and reports and reports[0].batch.numbering.is_by_spark:
+            from eos_sink.driver.checkpoint_files import await_own
+
+            await_own(self._late_files, reports[0].batch, reports[0].token.planned_ms, deadline)
         batch = None
         if any(report.skipped for report in reports):
             self._warn_of_skipped(reports)
@@ -154,17 +161,6 @@ class Committer:
             batch = _Batch(reports, decision, self._unpack(reports))
         if batch is not None:
             self._decide(batch, deadline)
-
-    def _await_offsets(self, location: str, report: TaskReport, deadline: Deadline) -> None:
-        if not report.batch.numbering.is_by_spark:
-            return
-        from eos_sink.driver.checkpoint_files import await_own
-
-        if self._files is None:
-            from eos_sink.checkpoint import Checkpoint
-
-            self._files = Checkpoint(location, None)
-        await_own(self._files, report.batch, report.token.planned_ms, deadline)
 
     def _decide(self, batch: _Batch, deadline: Deadline) -> None:
         """Check, write the record, settle; then say what has happened."""

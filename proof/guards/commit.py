@@ -10,8 +10,8 @@ _REGISTER = "eos_sink/decision_log/register.py"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
 _CLOCKS = "tests/protocol/test_clocks.py::"
-
 _LATE = "tests/protocol/test_late_offsets.py::"
+
 _VOTE = "answer = write.deadline.within(min(...))"
 
 GUARDS = (
@@ -19,7 +19,11 @@ GUARDS = (
         "a batch is decided after its offsets are in the checkpoint",
         "With asynchronous progress tracking the next run makes a batch without offsets anew, with "
         "other rows.",
-        never(_COMMITTER, "_commit", "self._options.late_checkpoint is not None"),
+        never(
+            _COMMITTER,
+            "_commit",
+            "self._late_files is not None and reports and reports[0].batch.numbering.is_by_spark",
+        ),
         f"{_LATE}test_whatever_ends_a_run_nobody_is_needed[strike0-group-120]",
         outside="the model's batches are the same when they are repeated",
     ),

@@ -38,7 +38,7 @@ ROWS = 12
 _SOON_S = (0.0, 0.0, 0.1, 1.0)
 # Longer than a step of the sink.
 _LATE_S = (*_SOON_S, 1_000.0)
-_ASYNCHRONOUS = {
+ASYNCHRONOUS = {
     "asyncProgressTrackingEnabled": "true",
     "asyncProgressTrackingCheckpointIntervalMs": "0",
 }
@@ -159,7 +159,7 @@ class SourceStory:
         if self.plot.nameless:
             del self._given["eos.id"]
         if self.plot.late:
-            self._given |= _ASYNCHRONOUS
+            self._given |= ASYNCHRONOUS
         self.world = reading_world(ROWS, row)
         self.world.checkpoint = Checkpoint(None)
         self.world.outputs = TOPIC, ELSEWHERE

@@ -14,8 +14,10 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import BatchId
 from tests.fakes.process import Moment
 from tests.protocol.checkpoint import Checkpoint
-from tests.protocol.explore_source import SourcePlot, SourceStory
+from tests.protocol.driver import Driver
+from tests.protocol.explore_source import ASYNCHRONOUS, SourcePlot, SourceStory
 from tests.protocol.scene import Fault, Gate, Strike
+from tests.protocol.world import World, options
 
 SOON = Deadline(0.05)
 BATCH = BatchId("stream-1", 3)
@@ -66,6 +68,14 @@ def test_a_run_begins_with_the_batch_that_has_no_commit(begun: Checkpoint) -> No
 def test_a_run_whose_first_batch_has_no_offsets_stops(before: Checkpoint, number: int) -> None:
     with pytest.raises(CommitFailedError, match=f"no file /checkpoint/offsets/{number}"):
         await_begun(before, SOON)
+
+
+def test_a_batch_without_tasks_waits_for_nothing() -> None:
+    world = World([], options=options(checkpointLocation="/checkpoint", **ASYNCHRONOUS))
+    driver = Driver(world, files=files())
+    driver.planner.plan()
+    driver.committer.commit([])
+    assert world.judge.decisions() == []
 
 
 def test_offsets_that_are_late_stop_nobody() -> None:
