@@ -356,9 +356,9 @@ def _late_checkpoint(options: Mapping[str, str]) -> str | None:
     interval = options.get(_ASYNC_INTERVAL, "1000").strip()
     if interval != "0":
         raise _wrong(
-            f"Option asyncProgressTrackingEnabled is set, and asyncProgressTrackingCheckpoint"
-            f"IntervalMs is {interval!r}: Spark then does not write the offsets of each batch, and "
-            "a batch without them cannot be repeated as it was.",
+            "Option asyncProgressTrackingEnabled is set, and "
+            f"asyncProgressTrackingCheckpointIntervalMs is {interval!r}: Spark then does not write "
+            "the offsets of each batch, and a batch without them cannot be repeated as it was.",
             "Set asyncProgressTrackingCheckpointIntervalMs to 0, and with it "
             "_asyncProgressTrackingOverrideSinkSupportCheck to true: Spark permits sinks by name.",
         )

@@ -102,10 +102,9 @@ class Checkpoint:
     def constructed_ms(self, batch: int) -> int | None:
         """When Spark has constructed the batch, in milliseconds since 1970 of its driver's clock;
         None: its offsets are not there."""
-        content = self._read(f"offsets/{batch}")
-        return (
-            None if content is None else parse_batch_time(content, self.shown(f"offsets/{batch}"))
-        )
+        path = f"offsets/{batch}"
+        content = self._read(path)
+        return None if content is None else parse_batch_time(content, self.shown(path))
 
     def initial_offsets(self) -> Offsets | None:
         """The offsets at which the Kafka sources have begun; None: none has begun."""
