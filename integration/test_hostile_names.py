@@ -101,8 +101,7 @@ def test_hostile_names_are_shown_and_commands_about_them_are_right(
     for words in (
         ["status"],
         ["watch", "--updates", "1", "--lines"],
-        ["transactions", "list"],
-        ["transactions", "describe", unknown],
+        ["status", "--transactions"],
         ["status", name, "0"],
         ["resolve", name],
         ["doctor", "--topic", query.topic],
@@ -111,17 +110,13 @@ def test_hostile_names_are_shown_and_commands_about_them_are_right(
         types(*words)
         if words[0] != "exporter":
             json.loads(types(*words, "--json"))
-    listed = json.loads(types("transactions", "list", "--json"))["transactions"]
-    assert unknown in [each["transactional_id"] for each in listed]
-    types("transactions", "abort", unknown, "--yes", expect=(2,))
-    types("transactions", "describe", EVIL, expect=(2,))
-
-    for task in range(PARTITIONS):
-        said = types("transactions", "describe", query.options.names.task(1, task))
-        (command,) = re.findall(r"eos-sink transactions abort .*", said)
-        done = pasted(f"{command} --yes --take-over")
-        assert done.returncode == 0, done
-    said = types("transactions", "abort", query.options.names.task(0, 0), "--yes", expect=(2,))
-    (command,) = re.findall(r"eos-sink transactions commit .*", said)
-    assert pasted(f"{command.partition(' (docs')[0]} --yes").returncode == 0
+    seen = json.loads(types("status", "--json"))
+    assert unknown in [each["transactional_id"] for each in seen["open_of_no_query"]]
+    assert [len(each["open"]) for each in seen["queries"] if each["query"] == name] == [PARTITIONS]
+    types("resolve", EVIL, "--end", "--yes", expect=(2,))
+    (command,) = re.findall(r"eos-sink resolve .* --end .*", types("status"))
+    done = pasted(f"{command} --yes")
+    assert done.returncode == 0, done
+    seen = json.loads(types("status", "--json"))
+    assert [each["open"] for each in seen["queries"] if each["query"] == name] == [[]]
     assert list(where.iterdir()) == []

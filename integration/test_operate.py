@@ -1,4 +1,4 @@
-"""`status` and `transactions` on a real Kafka, for what crashes leave behind."""
+"""`status` and `resolve --end` on a real Kafka, for what crashes leave behind."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.protocol.values import EndOutcome
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.topic_scan import Offsets, Source
@@ -39,10 +40,10 @@ class OnCall:
         self.query = query
         self.name = query.options.names.query
 
-    def types(self, *words: str, expect: int = FINE) -> str:
+    def types(self, *words: str, expect: int | None = FINE) -> str:
         return run_command(*words, *self.reach, expect=expect).said
 
-    def reads(self, *words: str, expect: int = FINE) -> dict[str, Any]:
+    def reads(self, *words: str, expect: int | None = FINE) -> dict[str, Any]:
         document: dict[str, Any] = json.loads(self.types(*words, "--json", expect=expect))
         return document
 
@@ -51,9 +52,22 @@ class OnCall:
         status: dict[str, Any] = found
         return status
 
-    def listed(self, *words: str) -> dict[str, dict[str, Any]]:
-        document = self.reads("transactions", "list", "--prefix", self._group, *words)
-        return {each["transactional_id"]: each for each in document["transactions"]}
+    def open(self) -> set[str]:
+        (found,) = self.reads("status", self.name, expect=None)["queries"]
+        return {each["transactional_id"] for each in found["open"]}
+
+    def ends(self, *words: str, expect: int = FINE) -> str:
+        return self.types("resolve", self.name, "--end", *words, expect=expect)
+
+    def commits(self, *partitions: int) -> None:
+        """Some of the decided transactions, as a start does that is killed among them."""
+        decision = self.query.log().decision
+        assert decision is not None
+        decided = decision.transactions(self.query.options.names)
+        chosen = [each for each, entry in decided.items() if entry.partition in partitions]
+        control = self.query.kafka.control()
+        ended = control.end(chosen, commit=True, deadline=Deadline(PATIENCE_S))
+        assert set(ended.values()) == {EndOutcome.DONE}
 
     def id(self, slot: int, partition: int) -> str:
         return self.query.options.names.task(slot, partition)
@@ -104,13 +118,7 @@ def test_a_query_that_runs_well_needs_no_action(on_call: OnCall) -> None:
     for batch in range(3):
         assert on_call.fates(batch) == ["committed"] * PARTITIONS
     assert "not decided" in on_call.types("status", on_call.name, "3", expect=LOOK)
-    assert set(on_call.listed()) == {
-        *on_call.ids(0),
-        *on_call.ids(1),
-        on_call.query.options.names.driver,
-        on_call.query.options.names.probe,
-    }
-    assert on_call.listed("--open") == {}
+    assert on_call.open() == set()
 
 
 def test_what_was_prepared_is_aborted_and_the_batch_comes_once(on_call: OnCall) -> None:
@@ -121,26 +129,25 @@ def test_what_was_prepared_is_aborted_and_the_batch_comes_once(on_call: OnCall) 
     assert status["batch"] == 0
     assert [each["decided"] for each in status["open"]] == [False] * PARTITIONS
     assert all(0 < each["left_ms"] <= 90_000 for each in status["open"])
-    first, *others = on_call.ids(1)
-    assert set(on_call.listed("--open")) == {first, *others}
+    assert on_call.open() == set(on_call.ids(1))
+    said = on_call.types("status", on_call.name, "--transactions", expect=LOOK)
+    assert "3 open transactions, 0 of them decided." in said
+    assert all(each in said for each in on_call.ids(1))
     assert on_call.fates(1, expect=LOOK) == ["open, undecided"] * PARTITIONS
     # The dead driver is the group's member for a while.
-    command = f"eos-sink transactions abort {first} --bootstrap-server"
-    for words in (("status",), ("transactions", "describe", first)):
-        said = on_call.types(*words, expect=LOOK if words == ("status",) else FINE)
-        assert command not in said
-    said = on_call.types("transactions", "abort", first, "--yes", expect=REFUSED)
+    command = f"eos-sink resolve {on_call.name} --end --bootstrap-server"
+    assert command not in on_call.types("status", expect=LOOK)
+    said = on_call.ends("--yes", expect=REFUSED)
     assert "died within its session" in said
     assert "it has ended" in said
-    said = on_call.types("transactions", "abort", first, "--take-over", expect=REFUSED)
-    assert "add --yes" in said
+    assert "add --yes" in on_call.ends("--take-over", expect=REFUSED)
+    assert on_call.open() == set(on_call.ids(1))
     on_call.end_session()
     assert on_call.status(expect=LOOK)["driver"] == "gone"
     assert command in on_call.types("status", expect=LOOK)
-    assert command in on_call.types("transactions", "describe", first)
-    on_call.types("transactions", "abort", first, "--yes")
-    assert set(on_call.listed("--open")) == set(others)
-    assert on_call.listed()[first]["state"] in ("PrepareAbort", "CompleteAbort")
+    on_call.ends("--yes")
+    assert on_call.open() == set()
+    query.check(batches=1)
     query.finish()
     query.check()
     assert on_call.status()["batch"] == 2
@@ -153,7 +160,6 @@ def test_a_sidecar_in_another_pid_namespace_does_not_take_a_live_driver_for_dead
     query = on_call.query
     live = query.run_paused_at(FaultPoint.TASK_PREPARED_AFTER)
     program = [*IN_ANOTHER_NAMESPACE, sys.executable, "-m", "eos_sink"]
-    first = on_call.id(1, 0)
 
     def types(*words: str) -> tuple[int, str]:
         done = subprocess.run(
@@ -164,7 +170,7 @@ def test_a_sidecar_in_another_pid_namespace_does_not_take_a_live_driver_for_dead
     code, said = types("status", "--json")
     (seen,) = json.loads(said)["queries"]
     assert (code, seen["driver"], len(seen["open"])) == (FINE, "live", PARTITIONS), said
-    code, said = types("transactions", "abort", first, "--yes")
+    code, said = types("resolve", on_call.name, "--end", "--yes")
     assert code == REFUSED
     assert "it has ended" not in said
     live.wake()
@@ -178,15 +184,12 @@ def test_what_was_decided_is_committed_and_never_aborted(on_call: OnCall) -> Non
     status = on_call.status(expect=LOOK)
     assert (status["outcome"], status["batch"]) == ("open", 1)
     assert [each["decided"] for each in status["open"]] == [True] * PARTITIONS
-    first, *others = on_call.ids(query.slot())
+    assert on_call.open() == set(on_call.ids(query.slot()))
     assert on_call.fates(1, expect=LOOK) == ["open"] * PARTITIONS
     before = query.log()
-    for more in ((), ("--take-over",)):
-        words = ("transactions", "abort", first, "--yes", *more)
-        assert "is never aborted" in on_call.types(*words, expect=REFUSED)
-    assert (query.log(), set(on_call.listed("--open"))) == (before, {first, *others})
-    on_call.types("transactions", "commit", first, "--yes")
-    on_call.types("transactions", "commit", first, *others, "--yes")
+    # The dead driver is the group's member for a while, and no run is fenced.
+    on_call.ends("--yes")
+    on_call.ends("--yes")
     assert query.log() == before
     query.check(batches=2)
     assert on_call.fates(1) == ["committed"] * PARTITIONS
@@ -199,8 +202,7 @@ def test_lost_partitions_are_reported_and_written_again(on_call: OnCall) -> None
     query = on_call.query
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
-    for transactional_id in (on_call.id(query.slot(), p) for p in (0, 2)):
-        on_call.types("transactions", "commit", transactional_id, "--yes")
+    on_call.commits(0, 2)
     status = on_call.status(expect=LOOK)
     assert (status["outcome"], status["lost"], status["open"]) == ("lost", [1], [])
     assert on_call.fates(1, expect=LOOK) == ["committed", "lost", "committed"]
@@ -244,9 +246,7 @@ def test_foreign_and_newer_records_are_reported_and_the_rest_is_shown(
     said = on_call.types("status", expect=LOOK)
     assert "its latest record" in said
     assert "format 99" in said
-    for words in (("abort", on_call.id(0, 0)), ("commit", on_call.id(0, 0))):
-        said = on_call.types("transactions", *words, "--yes", "--take-over", expect=REFUSED)
-        assert "cannot be read by this version" in said or "is decided" in said
+    assert "format 99" in on_call.ends("--yes", "--take-over", expect=REFUSED)
 
 
 def test_the_commands_of_the_page_run(kafka: KafkaCluster, on_call: OnCall, tmp_path: Path) -> None:
@@ -271,9 +271,9 @@ def test_the_commands_of_the_page_run(kafka: KafkaCluster, on_call: OnCall, tmp_
         text = text.replace(old, new)
     for command in text.splitlines():
         words = [on_call.name if word == "readings" else word for word in shlex.split(command)[1:]]
-        # One of three transactions was committed; then one of them is explained.
         on_call.types(*words, expect=LOOK if words[0] == "status" else FINE)
-    assert len(on_call.listed("--open")) == PARTITIONS - 1
+    assert on_call.open() == set()
+    assert on_call.fates(1) == ["committed"] * PARTITIONS
     orders.finish()
     orders.check()
     orders.close()
@@ -285,6 +285,7 @@ def test_commands_that_look_change_nothing(
 ) -> None:
     query, topic = on_call.query, on_call.query.topic
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    ids = [*on_call.ids(0), *on_call.ids(1), query.options.names.driver]
     monkeypatch.setenv("EOS_SINK_BOOTSTRAP_SERVER", kafka.bootstrap_servers)
     monkeypatch.setenv("EOS_SINK_LOG_TOPIC", query.options.log_topic)
 
@@ -298,15 +299,14 @@ def test_commands_that_look_change_nothing(
             set(topics),
             ends,
             {group.group_id for group in groups},
-            {name: (each["state"], each["epoch"]) for name, each in on_call.listed().items()},
+            on_call.query.kafka.control().describe(ids, Deadline(PATIENCE_S)),
         )
 
     before = state()
     for words in (
         ["status"],
         ["watch", "--updates", "1"],
-        ["transactions", "list"],
-        ["transactions", "describe", on_call.id(0, 0)],
+        ["status", "--transactions"],
         ["status", on_call.name, "0"],
         ["resolve", on_call.name],
         ["doctor", "--topic", topic, "--query", on_call.name],
@@ -322,7 +322,7 @@ def test_commands_that_look_change_nothing(
 
 def test_a_cluster_that_does_not_answer_is_one_line(on_call: OnCall) -> None:
     on_call.reach = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "1"]
-    for words in (("status",), ("transactions", "list"), ("status", "x", "1")):
+    for words in (("status",), ("resolve", "x"), ("status", "x", "1")):
         said = on_call.types(*words, expect=REFUSED)
         assert said.count("\n") == 1, said
         assert "127.0.0.1:1" in said

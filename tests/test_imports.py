@@ -54,13 +54,11 @@ def test_a_task_imports_no_kafka_python_and_nothing_for_operators() -> None:
     assert found.isdisjoint([*FOR_OPERATORS, "kafka"])
 
 
-def test_status_and_transactions_import_nothing_for_rows() -> None:
+def test_status_imports_nothing_for_rows() -> None:
     modules = (
         "cli.status_command",
         "ops.observer",
         "ops.alerts",
-        "cli.transactions_command",
-        "ops.transactions",
     )
     program = "import eos_sink.kafka.admin.confluent_admin, eos_sink.kafka.transaction_control\n"
     program += "\n".join(f"import eos_sink.{module}" for module in modules)

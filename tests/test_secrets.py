@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from eos_sink import cli
-from eos_sink.cli import batch_report, resolve_command, status_command, transactions_command
+from eos_sink.cli import batch_report, resolve_command, status_command
 from eos_sink.cli.output import CommandError, Report, print_report
 from eos_sink.cli.query_name import find_query
 from eos_sink.errors import EosSinkError
@@ -31,7 +31,7 @@ from eos_sink.kafka_config.check_setting import check_setting, is_secret
 from eos_sink.kafka_config.java_settings import SETTINGS
 from eos_sink.kafka_config.librdkafka_settings import PROPERTIES
 from eos_sink.ops.observer import Observer
-from eos_sink.ops.resolve import Choice, gather_evidence, write_choice
+from eos_sink.ops.resolve import gather_evidence, write_choice
 from eos_sink.options import parse_options
 from tests.fakes.admin import FakeAdmin
 from tests.protocol.driver import Driver, decide_and_die
@@ -175,11 +175,10 @@ def test_neither_a_query_nor_its_operator_shows_a_secret(
 
     def look() -> list[Report]:
         found = Observer(admin, "eos-sink-", lambda: world.cluster.clock.ms).look(Deadline(30))
-        listed = parsed("transactions", "list")
         return [
             status_command.make_report(found, parsed("status")),
             batch_report.report_batch(admin, parsed("status", query, "0")),
-            transactions_command.carry_out(admin, listed),
+            status_command.make_report(found, parsed("status", "--transactions")),
             resolve_command.make_report(
                 world.options.names, gather_evidence(admin, world.options.names, 9, soon())
             ),
@@ -191,7 +190,9 @@ def test_neither_a_query_nor_its_operator_shows_a_secret(
     decision = replace(evidence.decision, by_row=True)
     written = write_choice(admin.kafka, world.options.names, evidence, decision, soon())
     reports += [
-        resolve_command.make_report(world.options.names, evidence, Choice.ACCEPT, written),
+        resolve_command.make_report(
+            world.options.names, evidence, resolve_command.Done("accept", written.seq)
+        ),
         *look(),
     ]
     for report in reports:

@@ -44,8 +44,8 @@ def test_a_shell_reads_back_what_was_quoted(word: str) -> None:
 
 @pytest.mark.parametrize("word", HOSTILE)
 def test_a_command_is_one_line_that_a_terminal_shows_as_it_is(word: str) -> None:
-    command = sink_command("transactions", "abort", word, options="--prefix x")
+    command = sink_command("status", word, options="--prefix x")
     assert printable(command) == command
-    assert command.startswith("eos-sink transactions abort ")
+    assert command.startswith("eos-sink status ")
     assert command.endswith(" --prefix x")
     assert sink_command("resolve", "x") == "eos-sink resolve x"

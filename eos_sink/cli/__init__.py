@@ -26,7 +26,6 @@ from eos_sink.cli import (
     offsets_command,
     resolve_command,
     status_command,
-    transactions_command,
     watch_command,
 )
 from eos_sink.cli.arguments import ENVIRONMENT
@@ -64,7 +63,6 @@ _COMMANDS: tuple[Command, ...] = (
     doctor_command,
     status_command,
     watch_command,
-    transactions_command,
     exporter_command,
     offsets_command,
     resolve_command,
@@ -146,14 +144,14 @@ def parser() -> CommandParser:
     )
     help_ = "Show the version and exit."
     top.add_argument("--version", action="version", version=f"eos-sink {VERSION}", help=help_)
-    top.add_commands("command", required=False)
+    top.add_commands()
     for command in commands():
         one = top.add_command(command.NAME, command.HELP, command.EXAMPLES, command.EXIT_CODES)
         command.add_arguments(one)
         one.set_defaults(run=command.run)
     top.set_defaults(verbose=False)
-    for leaf in top.leaves():
-        leaf.add_argument("--json", action="store_true", help="Print the result as JSON.")
+    for each in top.commands:
+        each.add_argument("--json", action="store_true", help="Print the result as JSON.")
     return top
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from eos_sink.cli.exit_codes import ExitCode, describe_exit_codes
@@ -24,12 +24,10 @@ class CommandParser(argparse.ArgumentParser):
         self._words: Sequence[str] = ()
         self._commands: argparse._SubParsersAction[CommandParser] | None = None
 
-    def add_commands(self, what: str, *, required: bool) -> None:
-        """Expect the name of a command, which becomes the attribute `what` of the arguments."""
+    def add_commands(self) -> None:
+        """Expect the name of a command, which becomes the attribute `command` of the arguments."""
         self.register("type", None, str)  # That command's parser judges the words behind it.
-        self._commands = self.add_subparsers(
-            title=f"{what}s", dest=what, metavar=what.upper(), required=required
-        )
+        self._commands = self.add_subparsers(title="commands", dest="command", metavar="COMMAND")
 
     def add_command(
         self, name: str, help_: str, examples: str, exit_codes: Mapping[ExitCode, str]
@@ -46,13 +44,10 @@ class CommandParser(argparse.ArgumentParser):
         assert self._commands is not None
         return self._commands.add_parser(name, help=help_, description=help_, epilog=epilog)
 
-    def leaves(self) -> Iterator[CommandParser]:
-        """Iterate over the parsers of commands that have no commands of their own."""
-        if self._commands is None:
-            yield self
-            return
-        for each in self._commands.choices.values():
-            yield from each.leaves()
+    @property
+    def commands(self) -> Collection[CommandParser]:
+        """The parsers of the commands."""
+        return [] if self._commands is None else self._commands.choices.values()
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eos_sink.cli.admin_client import connect
@@ -20,9 +21,9 @@ from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.live_run import add_take_over, check_driver
 from eos_sink.cli.output import Report, TableRow
 from eos_sink.cli.query_name import add_query, add_yes, confirm, read_query
-from eos_sink.decision_log import Entry
 from eos_sink.driver.processes import is_alive_here
 from eos_sink.identity import QueryNames
+from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.documents import (
@@ -37,13 +38,14 @@ from eos_sink.ops.operator_run import may_be_alive
 from eos_sink.protocol.outcome import Outcome
 
 if TYPE_CHECKING:
-    from eos_sink.ops.resolve import Choice, QueryEvidence, TransactionEvidence
+    from eos_sink.ops.resolve import QueryEvidence, TransactionEvidence
 
 NAME = "resolve"
 HELP = "Show why a query needs an operator, and carry out the operator's choice."
 EXAMPLES = """\
 examples:
   eos-sink resolve readings --bootstrap-server kafka:9092             the evidence; changes nothing
+  eos-sink resolve readings --bootstrap-server kafka:9092 --end       commit or abort what is open
   eos-sink resolve readings --bootstrap-server kafka:9092 --visible   what is in doubt is there
   eos-sink resolve readings --bootstrap-server kafka:9092 --lost --partitions 0,2 --yes
 """
@@ -53,13 +55,34 @@ EXIT_CODES = {
 }
 
 _TAIL = 100_000
+_END = "end"
 _CHOICES = {
+    _END: "What is open ends as at the query's next start: decided transactions are committed, all "
+    "others are aborted.",
     "visible": "What is in doubt is in Kafka: it is not written again.",
     "lost": "What is in doubt is not in Kafka: the replay of the batch writes it again.",
     "accept": "The decided batch stays as it is in Kafka: a replay writes nothing, even if it "
     "has other rows, and partitions that were lost stay lost.",
     "forget": "The decision is dropped: what Spark runs next is written, even if Kafka has it.",
 }
+
+
+@dataclass(frozen=True)
+class Done:
+    """What the command has done.
+
+    Attributes:
+        option: the operator's.
+        seq: of the record that it wrote; None: none was needed.
+    """
+
+    option: str
+    seq: int | None
+
+    def __str__(self) -> str:
+        written = "" if self.seq is None else f": seq {self.seq}"
+        again = "" if self.option == _END else " Start the query again."
+        return f"--{self.option} is carried out{written}.{again}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,77 +110,101 @@ def run(arguments: argparse.Namespace) -> Report:
     deadline = Deadline(arguments.timeout)
     with connect(arguments, arguments.timeout) as admin:
         names = read_query(admin, arguments.query, arguments.prefix, deadline)
+        if arguments.choice == _END:
+            return end(admin, names, arguments)
         evidence = gather_evidence(admin, names, arguments.tail, deadline)
         if arguments.choice is None:
             return make_report(names, evidence)
         choice = Choice(arguments.choice)
         decision = apply_choice(evidence, choice, arguments.partitions)
-        take_over = arguments.take_over
-        check_driver(names, evidence.run, evidence.hosts, take_over=take_over)
-        confirm_choice(arguments, names.shown)
+        check_choice(arguments, names, evidence, fences=True)
         deadline = Deadline(arguments.timeout)
         written = write_choice(admin.kafka, names, evidence, decision, deadline)
-        return make_report(names, evidence, choice, written)
+        return make_report(names, evidence, Done(choice.value, written.seq))
 
 
-def confirm_choice(arguments: argparse.Namespace, query: str) -> None:
-    """Raises CommandError: the choice is not confirmed."""
-    if arguments.yes:
-        return
-    warnings = (
-        f"--{arguments.choice}: {_CHOICES[arguments.choice]}",
-        f"A run of {query} that is alive is refused from then on.",
-    )
-    confirm(warnings, query)
+def end(admin: Admin, names: QueryNames, arguments: argparse.Namespace) -> Report:
+    """End what is open, if something is; then look again."""
+    from eos_sink.ops.resolve import end_open, gather_evidence
+
+    evidence = gather_evidence(admin, names, 0, Deadline(arguments.timeout))
+    seq = None
+    if evidence.not_ended or evidence.undecided or not evidence.seq:
+        check_choice(arguments, names, evidence, fences=bool(evidence.undecided))
+        view = end_open(admin.kafka, names, evidence, Deadline(arguments.timeout))
+        seq = view.entry.seq if view.fenced else None
+        evidence = gather_evidence(admin, names, 0, Deadline(arguments.timeout))
+    return make_report(names, evidence, Done(_END, seq))
+
+
+def check_choice(
+    arguments: argparse.Namespace, names: QueryNames, evidence: QueryEvidence, *, fences: bool
+) -> None:
+    """Ask before a choice is carried out.
+
+    Args:
+        fences: a run that is alive is refused from then on.
+
+    Raises:
+        CommandError: such a run may be alive, or the choice is not confirmed.
+    """
+    warnings = [f"--{arguments.choice}: {_CHOICES[arguments.choice]}"]
+    if fences:
+        take_over = arguments.take_over
+        check_driver(names, evidence.run, evidence.hosts, take_over=take_over)
+        warnings.append(f"A run of {names.shown} that is alive is refused from then on.")
+    if not arguments.yes:
+        confirm(warnings, names.shown)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(partition(part) for part in text.split(","))
 
 
-def make_report(
-    names: QueryNames,
-    evidence: QueryEvidence,
-    choice: Choice | None = None,
-    written: Entry | None = None,
-) -> Report:
-    """A row for each transaction of the decision; and the choice, if one was written."""
+def make_report(names: QueryNames, evidence: QueryEvidence, done: Done | None = None) -> Report:
+    """A row for each transaction of the decision; and what was done, if something was."""
+    chosen = done is not None and done.option != _END
     notes = [*_list_notes(names, evidence)]
-    if choice is not None and written is not None:
-        notes.append(f"--{choice.value} is carried out: seq {written.seq}. Start the query again.")
-    elif evidence.in_doubt:
-        notes.append(
-            "To continue: --visible if what is in doubt is or was there, --lost if it never was, "
-            "--accept or --forget for the whole batch."
-        )
-    elif evidence.lost:
-        notes.append("A part is lost: a replay writes it again. Start the query.")
-    elif evidence.committed:
-        notes.append("To continue: the right --log-topic; or restore the topic; or --forget.")
-    elif evidence.untraced:
-        from eos_sink.ops.resolve import UNTRACED
-
-        notes.append(UNTRACED)
-    elif evidence.not_ended:
-        partitions = sorted(each.entry.partition for each in evidence.not_ended)
-        notes.append(
-            f"Partitions {partitions} are decided, and not seen as ended: start the query, which "
-            "commits what is open. If it stops, repair what its error names, and look again."
-        )
-    else:
-        notes.append("Nothing is in doubt. If the query still stops: --accept or --forget.")
+    if done is not None:
+        notes.append(str(done))
+    if not chosen:
+        notes.append(_advise(evidence))
     return Report(
         tuple(map(_make_row, evidence.transactions)),
         notes,
-        ok=written is not None
+        ok=chosen
         or not (
             evidence.in_doubt
             or evidence.committed
             or evidence.untraced
             or any(each.outcome is Outcome.UNKNOWN for each in evidence.transactions)
         ),
-        document=_document(names, evidence, choice, written),
+        document=_document(names, evidence, done),
     )
+
+
+def _advise(evidence: QueryEvidence) -> str:
+    """What the operator can do next."""
+    if evidence.in_doubt:
+        return (
+            "To continue: --visible if what is in doubt is or was there, --lost if it never was, "
+            "--accept or --forget for the whole batch."
+        )
+    if evidence.lost:
+        return "A part is lost: a replay writes it again. Start the query."
+    if evidence.committed:
+        return "To continue: the right --log-topic; or restore the topic; or --forget."
+    if evidence.untraced:
+        from eos_sink.ops.resolve import UNTRACED
+
+        return UNTRACED
+    if evidence.not_ended:
+        partitions = sorted(each.entry.partition for each in evidence.not_ended)
+        return (
+            f"Partitions {partitions} are decided, and not seen as ended: start the query, which "
+            "commits what is open. If it stops, repair what its error names, and look again."
+        )
+    return "Nothing is in doubt. If the query still stops: --accept or --forget."
 
 
 def _make_row(each: TransactionEvidence) -> TableRow:
@@ -212,7 +259,8 @@ def _list_notes(names: QueryNames, evidence: QueryEvidence) -> Iterator[str]:
         ids = ", ".join(evidence.committed[:5])
         yield f"No record, but transactions were committed before: {ids}."
     if evidence.undecided:
-        yield f"Open and undecided: {len(evidence.undecided)}; the next start aborts them."
+        number = len(evidence.undecided)
+        yield f"Open and undecided: {number}; the next start, or --end, aborts them."
 
 
 def _describe_doubt(each: TransactionEvidence) -> str:
@@ -226,9 +274,7 @@ def _describe_doubt(each: TransactionEvidence) -> str:
     return f"{doubt}; {seen}."
 
 
-def _document(
-    names: QueryNames, evidence: QueryEvidence, choice: Choice | None, written: Entry | None
-) -> dict[str, Any]:
+def _document(names: QueryNames, evidence: QueryEvidence, done: Done | None) -> dict[str, Any]:
     entry, decision = evidence.entry, evidence.decision
     return {
         "query": names.query,
@@ -258,8 +304,8 @@ def _document(
         "in_doubt": [each.entry.partition for each in evidence.in_doubt],
         "undecided_ids": [each.transactional_id for each in evidence.undecided],
         "committed_without_record": evidence.committed,
-        "carried_out": choice.value if choice and written else None,
-        "written_seq": written.seq if written else None,
+        "carried_out": done and done.option,
+        "written_seq": done and done.seq,
     }
 
 

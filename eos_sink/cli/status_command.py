@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from itertools import chain
 
 from eos_sink.cli.admin_client import connect
 from eos_sink.cli.arguments import add_connection, add_timeout, command_line, whole
@@ -16,7 +17,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.alerts import AlertKind, find_alerts
 from eos_sink.ops.documents import query_document, transaction_document
 from eos_sink.ops.observer import Observer
-from eos_sink.ops.status import QueryStatus, Snapshot
+from eos_sink.ops.status import QueryStatus, QueryTransaction, Snapshot
 from eos_sink.protocol.model import BatchId, Numbering
 
 NAME = "status"
@@ -26,6 +27,8 @@ examples:
   eos-sink status --bootstrap-server kafka:9092             all queries
   eos-sink status readings --bootstrap-server kafka:9092    one, by the name in its error
   eos-sink status --bootstrap-server kafka:9092 --json      the same for a program
+  eos-sink status --bootstrap-server kafka:9092 --transactions
+                                   what is open, transaction by transaction
   eos-sink status readings 41 --bootstrap-server kafka:9092
                                    one batch, task by task, with the evidence for its outcome
 """
@@ -48,6 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("batch", nargs="?", metavar="BATCH", type=whole, help=help_)
     help_ = "Spark's id of the query that wrote BATCH, if a checkpoint was replaced."
     add("--stream", metavar="ID", help=help_)
+    help_ = "Show the open transactions instead of the queries."
+    add("--transactions", action="store_true", help=help_)
     add_connection(parser)
     add_timeout(parser)
 
@@ -56,10 +61,13 @@ def run(arguments: argparse.Namespace) -> Report:
     """Take one snapshot, or read what became of one batch.
 
     Raises:
-        CommandError: `--stream` without a batch, or there is no such query.
+        CommandError: `--stream` without a batch, `--transactions` with one, or there is no such
+            query.
     """
     if arguments.stream is not None and arguments.batch is None:
         raise CommandError("--stream is for a BATCH, and none is given")
+    if arguments.transactions and arguments.batch is not None:
+        raise CommandError("Kafka does not tell the transactions of a BATCH: leave it out")
     with connect(arguments, arguments.timeout) as admin:
         if arguments.batch is not None:
             return report_batch(admin, arguments)
@@ -68,7 +76,7 @@ def run(arguments: argparse.Namespace) -> Report:
 
 
 def make_report(found: Snapshot, arguments: argparse.Namespace) -> Report:
-    """A row for each query; below them the alerts.
+    """A row for each query, or for each open transaction; below them the alerts.
 
     Raises:
         CommandError: there is no such query.
@@ -111,8 +119,14 @@ def make_report(found: Snapshot, arguments: argparse.Namespace) -> Report:
         "not_seen": found.problems,
         "alerts": alerts,
     }
+    rows = [_make_row(each, found.at_ms, sourced=sourced) for each in found.queries]
+    if arguments.transactions:
+        open_ = [*chain.from_iterable(each.open for each in found.queries), *found.unknown]
+        rows = [_make_transaction_row(each, found.at_ms) for each in open_]
+        decided = sum(each.decided for each in open_)
+        notes[:0] = [f"{len(open_)} open transactions, {decided} of them decided."]
     return Report(
-        [_make_row(each, found.at_ms, sourced=sourced) for each in found.queries],
+        rows,
         notes,
         ok=all(each.kind is AlertKind.UNSEEN for each in alerts),
         unseen=bool(alerts),
@@ -154,6 +168,17 @@ def _make_row(status: QueryStatus, now_ms: int, *, sourced: bool) -> TableRow:
         "time left": time_left(status, now_ms),
         **({SOURCE_LAG: source_lag(status)} if sourced else {}),
         "prefix": status.names.prefix,
+    }
+
+
+def _make_transaction_row(each: QueryTransaction, now_ms: int) -> TableRow:
+    task = each.task
+    return {
+        "transactional id": each.transactional_id,
+        "task": str(task.partition) if task else "driver" if each.names else "-",
+        "decision": "decided" if each.decided else "undecided" if task else "-",
+        "age": span(each.age_ms(now_ms)),
+        "time left": span(each.left_ms(now_ms)),
     }
 
 

@@ -101,14 +101,12 @@ def _check_undecided(status: QueryStatus, now_ms: int, options: str) -> Iterator
     undecided = status.undecided
     if undecided and status.last_run_ended:
         gone = status.driver is Driver.GONE
-        first = undecided[0].transactional_id
         # Never against a member that is listed: it may be a run that has just begun.
         who, start, abort = (
             (
                 "no driver runs the query",
                 "Start",
-                "; or abort each now: "
-                + sink_command("transactions", "abort", first, options=options),
+                "; or end them now: " + _end(status, options),
             )
             if gone
             else ("the process that wrote last has ended", "Unless that was done, start", ".")
@@ -151,9 +149,8 @@ def _check_decision(status: QueryStatus, now_ms: int, options: str) -> Iterator[
             + sink_command("resolve", status.names.query, options=options),
         )
     elif outcome is Outcome.OPEN and stalled:
-        first, left = "ID", ""
+        left = ""
         if open_:
-            first = open_[0].transactional_id
             left = (
                 " Kafka aborts the first of them in "
                 f"{_seconds(min(each.left_ms(now_ms) for each in open_))}."
@@ -163,8 +160,7 @@ def _check_decision(status: QueryStatus, now_ms: int, options: str) -> Iterator[
             query,
             f"{status.batch} is decided, and {len(open_) or 'some'} of its transactions are not "
             f"committed: readers wait for them.{left}",
-            "Start the query, which commits them first; or commit each now: "
-            + sink_command("transactions", "commit", first, options=options),
+            "Start the query, which commits them first; or end them now: " + _end(status, options),
         )
     elif outcome is Outcome.LOST and stalled and status.batch is not None:
         partitions = status.partitions_that_are(Outcome.LOST)
@@ -268,6 +264,10 @@ def _check_log(snapshot: Snapshot) -> Iterator[Alert]:
             "Their queries may use another eos.log.topic: see --log-topic. Otherwise their "
             "timeout ends them.",
         )
+
+
+def _end(status: QueryStatus, options: str) -> str:
+    return sink_command("resolve", status.names.query, "--end", options=options)
 
 
 def _count(transactions: Sequence[QueryTransaction]) -> str:

@@ -82,15 +82,15 @@ def decision_document(decision: Decision | None) -> dict[str, Any]:
 
 
 def transaction_document(each: QueryTransaction, now_ms: int) -> dict[str, Any]:
-    """Return what a coordinator says of a transaction."""
+    """Return what a coordinator says of an open transaction."""
     return {
         **vars(each.transaction),
         "query": each.names.query if each.names else None,
         "slot": each.task.slot if each.task else None,
         "partition": each.task.partition if each.task else None,
         "decided": each.decided,
-        "age_ms": each.age_ms(now_ms) if each.open else None,
-        "left_ms": each.left_ms(now_ms) if each.open else None,
+        "age_ms": each.age_ms(now_ms),
+        "left_ms": each.left_ms(now_ms),
     }
 
 

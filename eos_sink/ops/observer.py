@@ -83,7 +83,10 @@ class Observer:
         log, new = self._read_log(deadline)
         known = histories(chain.from_iterable(self._records.values()), self._unreadable)
         names = {query: find_names(history, self._prefix) for query, history in known.items()}
-        states = group_by_query(self._list_open(deadline), names)
+        listed = self._list_open(deadline)
+        # One may have ended while it was described.
+        open_ = [each for each in listed if each.status is TransactionStatus.ONGOING]
+        states = group_by_query(open_, names)
         evidence = self._gather_evidence(known, names, deadline)
         at_ms = self._clock_ms()
         hosts = self._list_hosts(names, deadline)
@@ -305,11 +308,7 @@ def _open_of(
     history: History, names: QueryNames, states: Iterable[TransactionState]
 ) -> tuple[QueryTransaction, ...]:
     decided = history.decision.transactions(names) if history.decision else {}
-    return tuple(
-        QueryTransaction(state, history.query, names, state.transaction in decided)
-        for state in states
-        if state.status is TransactionStatus.ONGOING
-    )
+    return tuple(QueryTransaction(state, names, state.transaction in decided) for state in states)
 
 
 def _has_died(history: History) -> bool:

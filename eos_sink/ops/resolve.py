@@ -1,7 +1,8 @@
 """A query that has stopped: the evidence, an operator's choice, and one record that carries it out.
 
 Looking changes nothing. A choice is written as every decision is: join the query's group, open the
-log, compare, write. Every run that is still alive is refused from then on.
+log, compare, write. Every run that is still alive is refused from then on. What is open is ended by
+the steps of the query's next start, so nothing decided is ever aborted, and nothing else committed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from enum import Enum
 
 from eos_sink.decision_log import Entry
 from eos_sink.driver.evidence import ask_all
-from eos_sink.driver.reconcile import bring_to_rest, list_undecided
+from eos_sink.driver.reconcile import Actor, bring_to_rest, list_undecided
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Admin, MemberDescription
 from eos_sink.kafka.deadline import Deadline
@@ -29,12 +30,12 @@ from eos_sink.protocol.model import (
     Run,
 )
 from eos_sink.protocol.outcome import Evidence, Outcome, evidence_in_log, outcome
-from eos_sink.protocol.reconcile import View
+from eos_sink.protocol.reconcile import Role, View
 from eos_sink.protocol.values import ProducerIdentity, Transaction
 from eos_sink.rows.fingerprint import RowDigester
 from eos_sink.rows.rows import Row
 
-TOOL = "eos-sink resolve"
+_TOOL = "eos-sink resolve"
 UNTRACED = (
     "The log has no record of the query, and Kafka knows no committed transaction of it: check "
     "that --bootstrap-server, --log-topic and --prefix are the query's own."
@@ -294,11 +295,8 @@ def write_choice(
         RefusedChoice: the log or a transaction has changed since the evidence was gathered.
         UnfinishedError: the batch is to be accepted or dropped, and a transaction of it is open.
     """
-    entry = read_log(kafka, names, deadline, create=True)
-    assert entry is not None
-    if entry.seq != evidence.seq:
-        raise moved(evidence.seq, entry)
-    with join_as_operator(kafka, names, entry, TOOL, deadline) as (register, token):
+    entry = _read_again(kafka, names, evidence, deadline)
+    with join_as_operator(kafka, names, entry, _TOOL, deadline) as (register, token):
         register.expect(token, deadline)
         if decision is None or decision.override.accepted:
             # No start would commit what is open after the choice.
@@ -307,3 +305,45 @@ def write_choice(
             if new := sorted((view.lost | view.doubtful) - known):
                 raise RefusedChoice(f"Partitions {new} were not seen lost before. Look again.")
         return register.append(token, Change(decision), deadline)
+
+
+def end_open(kafka: Kafka, names: QueryNames, evidence: QueryEvidence, deadline: Deadline) -> View:
+    """End what is open as the query's next start does: commit what is decided; then, if there is
+    more, fence the plans and abort it.
+
+    Raises:
+        RefusedChoice: the log has changed since the evidence was gathered, or has no record of the
+            query, so that it is unknown what is decided.
+        UnfinishedError, OutcomeUnknownError: something is still open at the deadline.
+    """
+    if evidence.untraced:
+        raise RefusedChoice(f"Nothing is ended. {UNTRACED}")
+    if not evidence.seq:
+        # A new record in a log that has lost the query's records would hide the loss.
+        raise RefusedChoice(
+            "Nothing is ended: the log has no record of the query, and transactions of it were "
+            "committed before, so it is unknown what is decided. Give the query's own --log-topic."
+        )
+    entry = _read_again(kafka, names, evidence, deadline)
+    view = View.of(names, entry)
+    if not evidence.undecided:
+        return bring_to_rest(kafka, view, deadline)
+    with join_as_operator(kafka, names, entry, _TOOL, deadline) as (register, token):
+        register.expect(token, deadline)
+
+        def fence(view: View) -> Entry:
+            return register.append(token, Change(view.decision), deadline)
+
+        return bring_to_rest(kafka, view, deadline, Actor(Role.GIVE_UP, fence))
+
+
+def _read_again(
+    kafka: Kafka, names: QueryNames, evidence: QueryEvidence, deadline: Deadline
+) -> Entry:
+    """The latest record, which has to be the one that the evidence is about."""
+    entry = read_log(kafka, names, deadline, create=not evidence.seq)
+    if entry is None:
+        raise RefusedChoice(f"The decision log {kafka.log_topic} has gone meanwhile. Look again.")
+    if entry.seq != evidence.seq:
+        raise moved(evidence.seq, entry)
+    return entry

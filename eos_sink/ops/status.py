@@ -17,7 +17,6 @@ from eos_sink.protocol.model import (
     BatchId,
     Decision,
     LogRecord,
-    Prepared,
     RowDigest,
     Run,
     SourcePosition,
@@ -28,7 +27,6 @@ from eos_sink.protocol.values import (
     Offsets,
     Transaction,
     TransactionState,
-    TransactionStatus,
 )
 
 _TRANSACTIONAL_ID = re.compile(
@@ -66,22 +64,16 @@ class Problem:
 
 @dataclass(frozen=True)
 class QueryTransaction:
-    """A transactional id as its coordinator describes it, and what the log says about it.
+    """An open transaction as its coordinator describes it, and what the log says about it.
 
     Attributes:
-        query: `QueryNames.shown`; empty if no query of the log can own it.
-        names: of the query; None without one.
+        names: of its query; None if no query of the log can own it.
         decided: the query's latest decision names this transaction: it must be committed.
-        written: the latest kept record that decides it, and `entry` its part; only in
-            `list_transactions`.
     """
 
     state: TransactionState
-    query: str = ""
     names: QueryNames | None = None
     decided: bool = False
-    written: Written | None = None
-    entry: Prepared | None = None
 
     @property
     def transaction(self) -> Transaction:
@@ -96,10 +88,6 @@ class QueryTransaction:
         """Return the task, or None for the driver's own transaction, which writes the log, and
         without a query."""
         return self.names.parse_task(self.transactional_id) if self.names else None
-
-    @property
-    def open(self) -> bool:
-        return self.state.status is TransactionStatus.ONGOING
 
     def age_ms(self, now_ms: int) -> int:
         return max(0, now_ms - self.state.started_ms)

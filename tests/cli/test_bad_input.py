@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from eos_sink.cli import main, parser
 from eos_sink.cli.command_parser import CommandParser
 
-LEAVES = list(parser().leaves())
+COMMANDS = list(parser().commands)
 CONNECT = ("--bootstrap-server", "localhost:1")
 NASTY = st.one_of(
     st.sampled_from(
@@ -64,7 +64,7 @@ def test_a_program_gets_the_refusal_as_json(capsys: pytest.CaptureFixture[str]) 
     assert "--tail" in json.loads(capsys.readouterr().out)["error"]
 
 
-@given(st.sampled_from(LEAVES), st.lists(NASTY, max_size=3), st.data())
+@given(st.sampled_from(COMMANDS), st.lists(NASTY, max_size=3), st.data())
 def test_no_words_make_a_traceback(
     leaf: CommandParser, words: list[str], data: st.DataObject
 ) -> None:

@@ -35,7 +35,7 @@ from eos_sink.options import OPTIONS
 from tests.snippets import ROOT
 
 NAMES = [command.NAME for command in cli.commands()]
-LEAVES = list(cli.parser().leaves())
+COMMANDS = list(cli.parser().commands)
 
 
 def prog(parser: CommandParser) -> str:
@@ -73,7 +73,7 @@ def actions(parser: CommandParser) -> list[argparse.Action]:
 
 @pytest.mark.parametrize("command", cli.commands(), ids=lambda command: command.NAME)
 def test_the_help_of_each_command_has_examples_that_parse(command: ModuleType) -> None:
-    texts = [leaf.epilog or "" for leaf in LEAVES if leaf.prog.split()[1] == command.NAME]
+    texts = [leaf.epilog or "" for leaf in COMMANDS if leaf.prog.split()[1] == command.NAME]
     for text in [command.EXAMPLES, *texts]:
         assert examples(text)
         for line in examples(text):
@@ -81,19 +81,19 @@ def test_the_help_of_each_command_has_examples_that_parse(command: ModuleType) -
             assert cli.parser().parse_args(words).command == command.NAME, line
 
 
-@pytest.mark.parametrize("leaf", LEAVES, ids=prog)
+@pytest.mark.parametrize("leaf", COMMANDS, ids=prog)
 def test_each_command_can_print_json(leaf: CommandParser) -> None:
     assert leaf._option_string_actions["--json"].nargs == 0
 
 
-@pytest.mark.parametrize("leaf", LEAVES, ids=prog)
+@pytest.mark.parametrize("leaf", COMMANDS, ids=prog)
 def test_the_help_of_each_command_has_its_exit_codes(leaf: CommandParser) -> None:
     told = [int(code) for code in re.findall(r"^ +(\d+)  ", leaf.epilog or "", re.MULTILINE)]
     assert told == sorted(told)
     assert {ExitCode.OK, ExitCode.CANNOT_RUN, ExitCode.INTERRUPTED} <= set(told) <= set(MEANINGS)
 
 
-@pytest.mark.parametrize("leaf", LEAVES, ids=prog)
+@pytest.mark.parametrize("leaf", COMMANDS, ids=prog)
 def test_the_help_of_each_option_is_sentences_with_its_default(leaf: CommandParser) -> None:
     for action in actions(leaf):
         told = action.help or ""
@@ -102,7 +102,7 @@ def test_the_help_of_each_option_is_sentences_with_its_default(leaf: CommandPars
             assert re.search(r"Default: %\(default\)[gs]\.", told), action.dest
 
 
-@pytest.mark.parametrize("leaf", LEAVES, ids=prog)
+@pytest.mark.parametrize("leaf", COMMANDS, ids=prog)
 def test_a_timeout_bounds_the_command_and_a_log_is_shown_of_clients_that_it_has(
     leaf: CommandParser,
 ) -> None:
@@ -114,7 +114,7 @@ def test_a_timeout_bounds_the_command_and_a_log_is_shown_of_clients_that_it_has(
 
 def test_the_doctor_names_the_default_of_the_transaction_timeout() -> None:
     (default,) = (each.default for each in OPTIONS if each.name == "eos.transaction.timeout.ms")
-    (doctor,) = (leaf for leaf in LEAVES if leaf.prog == "eos-sink doctor")
+    (doctor,) = (leaf for leaf in COMMANDS if leaf.prog == "eos-sink doctor")
     told = doctor._option_string_actions["--transaction-timeout-ms"].help
     assert f"Default: {default}." in str(told)
 
@@ -134,10 +134,9 @@ def test_without_a_command_the_help_is_printed(capsys: pytest.CaptureFixture[str
     ("words", "meant"),
     [
         ("statsu", "status"),
-        ("transactions lst --bootstrap-server b:1", "list"),
         ("status --bootstrap-servers b:1", "--bootstrap-server"),
         ("status --bootstrap-server b:1 --log_topic=x", "--log-topic"),
-        ("transactions abort x --bootstrap-server b:1 --takeover", "--take-over"),
+        ("resolve x --end --bootstrap-server b:1 --takeover", "--take-over"),
         ("migrate topic=x --jsno", "--json"),
     ],
 )

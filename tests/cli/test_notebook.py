@@ -63,12 +63,12 @@ def test_an_unsettled_batch_is_an_alert_with_a_command_that_reaches_the_cluster(
     found = look(world, sasl_mechanism="PLAIN", sasl_password="canary")
     assert (found.outcome, found.open_decided, found.driver) == ("open", 2, "gone")
     (alert,) = found.alerts
-    assert "eos-sink transactions commit" in alert
+    assert "eos-sink resolve" in alert
     assert "--bootstrap-server kafka:9092 --command-config FILE" in alert
     assert found.left_ms is not None
     for text in (repr(found), found._repr_html_(), repr(asdict(found))):
         assert "canary" not in text
-        assert "transactions commit" in text
+        assert "--end" in text
 
 
 def test_html_is_escaped(world: World) -> None:

@@ -1,4 +1,4 @@
-"""`status` and `transactions` on the in-memory Kafka: output, questions, refusals."""
+"""`status` and `resolve --end` on the in-memory Kafka: output, questions, refusals."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from eos_sink import cli
-from eos_sink.cli import batch_report, status_command, transactions_command
+from eos_sink.cli import batch_report, resolve_command, status_command
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import CommandError, Report, render
 from eos_sink.driver import processes
+from eos_sink.errors import OperatorNeededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops import RefusedChoice
@@ -22,10 +23,9 @@ from eos_sink.ops.observer import Observer
 from eos_sink.ops.resolve import Choice
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.log import Outcome, Txn
-from tests.fakes.process import At, Moment
 from tests.ops.operator import Operator as Resolving
 from tests.protocol.driver import STREAM, Driver, Job, decide_and_die, once
-from tests.protocol.world import TOPIC, World, batch_options, late_attempt, log, open_ids, options
+from tests.protocol.world import TOPIC, World, batch_options, late_attempt, open_ids, options
 from tests.snippets import ROOT
 
 
@@ -54,11 +54,9 @@ class Operator:
         found = Observer(self.admin, "eos-sink-", lambda: self.world.cluster.clock.ms)
         return status_command.make_report(found.look(Deadline(30)), parsed("status", *words))
 
-    def types(self, *words: str) -> Report:
-        arguments = parsed("transactions", *words)
-        return transactions_command.carry_out(
-            self.admin, arguments, lambda: self.world.cluster.clock.ms
-        )
+    def ends(self, *words: str) -> Report:
+        arguments = parsed("resolve", self.query, "--end", *words)
+        return resolve_command.end(self.admin, self.world.options.names, arguments)
 
     def explains(self, batch: int, *words: str) -> Report:
         arguments = parsed("status", self.query, str(batch), *words)
@@ -134,7 +132,7 @@ def test_what_a_dead_driver_left_needs_an_operator(world: World, ops: Operator) 
     found = ops.status()
     assert not found.ok
     assert cells(found)[0][2:10] == ["open", "2", "20 s ago", "gone", "2", "0", "20 s", "40 s"]
-    command = f"eos-sink transactions commit {ops.id(0, 0)} --bootstrap-server kafka:9092"
+    command = f"eos-sink resolve {ops.query} --end --bootstrap-server kafka:9092"
     assert command in render(found)
     document: dict[str, Any] = json.loads(render(found, as_json=True))
     (query,) = document["queries"]
@@ -172,12 +170,12 @@ def test_foreign_and_newer_records_are_listed_and_the_rest_is_shown(
     assert not found.ok
     assert cells(found)[0][2] == "committed"
     assert "has 1 records that this version cannot read" in render(found)
-    put(world, ops.query, b'{"format":9}')
+    put(world, world.options.names.group, b'{"format":9}')
     found = ops.status()
     assert cells(found)[0][2] == "unreadable"
     assert "its latest record, at __eos_sink_log[0]@" in render(found)
-    with pytest.raises(CommandError, match="format 9"):
-        ops.types("commit", ops.id(0, 0), "--yes")
+    with pytest.raises(OperatorNeededError, match="format 9"):
+        ops.ends("--yes")
 
 
 def test_a_topic_of_rows_is_not_taken_for_a_log_with_a_strange_writer(
@@ -211,125 +209,63 @@ def test_a_missing_permission_is_named_and_the_rest_is_shown(world: World, ops: 
 # --- transactions
 
 
-def test_all_ids_are_listed_with_what_the_log_says(world: World, ops: Operator) -> None:
+def test_what_is_open_is_listed_with_what_the_log_says(world: World, ops: Operator) -> None:
     prepare_and_die(world)
+    coordinator = world.cluster.coordinator
+    for other in ("connect-1", "eos-sink-x-0123456789-0-4"):
+        coordinator.open(other, coordinator.init(other, 60_000))
     world.cluster.clock.advance(15)
-    found = ops.types("list")
+    found = ops.status("--transactions")
     assert cells(found) == [
-        [ops.id(0, 0), "CompleteCommit", "-", "-", "0", "0", "decided (0)"],
-        [ops.id(1, 0), "Ongoing", "15 s", "45 s", "1", "0", "undecided"],
-        [ops.id(1, 1), "Ongoing", "15 s", "45 s", "1", "1", "undecided"],
-        [world.options.names.driver, "CompleteCommit", "-", "-", "-", "driver", "-"],
-        [world.options.names.probe, "Empty", "-", "-", "-", "driver", "-"],
+        [ops.id(1, 0), "0", "undecided", "15 s", "45 s"],
+        [ops.id(1, 1), "1", "undecided", "15 s", "45 s"],
+        ["eos-sink-x-0123456789-0-4", "-", "-", "15 s", "45 s"],
     ]
-    assert len(ops.types("list", "--open").rows) == 2
-    document = json.loads(render(found, as_json=True))
-    assert document["transactions"][1]["query"] == ops.query
-    assert document["transactions"][1]["left_ms"] == 45_000
-
-
-def test_one_is_described_with_the_next_command(world: World, ops: Operator) -> None:
-    decide_and_end(world)
-    text = render(ops.types("describe", ops.id(0, 1)))
-    assert "Decided with batch 0 of stream stream-1 in seq 2" in text
-    assert f"eos-sink transactions commit {ops.id(0, 1)} --bootstrap-server" in text
-    with pytest.raises(CommandError, match=ops.id(0, 0)):
-        ops.types("describe", ops.id(0, 7))
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("list", "x"),
-        ("describe",),
-        ("describe", "x", "y"),
-        ("abort",),
-        ("commit", "x", "--force"),
-        ("abort", "x", "--open"),
-        ("list", "--yes"),
-        ("describe", "x", "--take-over"),
-        (),
-    ],
-)
-def test_a_wrong_use_is_refused(ops: Operator, words: tuple[str, ...]) -> None:
-    with pytest.raises(SystemExit):
-        ops.types(*words)
-
-
-def test_json_is_asked_for_after_the_action() -> None:
-    assert parsed("transactions", "list", "--json").json
-    assert not parsed("transactions", "list").json
-    with pytest.raises(SystemExit):
-        parsed("transactions", "--json", "list")
+    assert "3 open transactions, 0 of them decided." in render(found)
+    assert found.document == ops.status().document
+    assert len(ops.status("story", "--transactions").rows) == 2
+    with pytest.raises(CommandError, match="BATCH"):
+        status_command.run(parsed("status", "story", "1", "--transactions"))
 
 
 def test_what_is_undecided_is_aborted_when_it_is_confirmed(world: World, ops: Operator) -> None:
     prepare_and_die(world)
-    both = (ops.id(1, 0), ops.id(1, 1))
     with pytest.raises(CommandError, match="--yes"):
-        ops.types("abort", *both)
+        ops.ends()
     assert len(open_ids(world)) == 2
-    found = ops.types("abort", *both, "--yes")
+    found = ops.ends("--yes")
     assert found.ok
-    assert cells(found) == [[each, "aborted"] for each in both]
+    assert "--end is carried out: seq 3." in render(found)
     assert open_ids(world) == []
     # The command's own membership is not a driver of the query.
     assert cells(ops.status())[0][5] == "gone"
+    assert "--end is carried out." in render(ops.ends())  # Nothing is open, so nothing is asked.
 
 
 def test_a_run_that_may_be_alive_is_not_replaced_by_mistake(world: World, ops: Operator) -> None:
     driver = Driver(world)
     driver.write(driver.planner.plan(), 0, [b"a"])
     with pytest.raises(CommandError, match="--take-over"):
-        ops.types("abort", ops.id(0, 0), "--yes")
+        ops.ends("--yes")
     assert len(open_ids(world)) == 1
-    assert ops.types("abort", ops.id(0, 0), "--yes", "--take-over").ok
+    assert ops.ends("--yes", "--take-over").ok
 
 
-@pytest.mark.parametrize("more", [(), ("--take-over",)])
-def test_what_is_decided_is_never_aborted(
-    world: World, ops: Operator, more: tuple[str, ...]
+def test_what_is_decided_is_committed_though_a_run_may_be_alive(
+    world: World, ops: Operator
 ) -> None:
-    decide_and_end(world)
-    before = log(world)
-    with pytest.raises(RefusedChoice, match="eos-sink transactions commit"):
-        ops.types("abort", ops.id(0, 0), "--yes", *more)
-    assert (len(open_ids(world)), log(world)) == (2, before)
-
-
-def test_what_is_decided_is_committed(world: World, ops: Operator) -> None:
-    decide_and_end(world)
-    found = ops.types("commit", ops.id(0, 0), ops.id(0, 1), "--yes")
+    decide_and_die(world, [b"a"], [b"b"])
+    found = ops.ends("--yes")
     assert found.ok
+    assert found.document["carried_out"] == "end"
+    assert found.document["written_seq"] is None
     assert world.visible() == [b"a", b"b"]
     assert ops.status().ok
 
 
-def test_without_a_decision_a_commit_is_refused(world: World, ops: Operator) -> None:
-    prepare_and_die(world)
-    with pytest.raises(RefusedChoice, match="No decision names"):
-        ops.types("commit", ops.id(1, 0), "--yes")
-    assert world.visible() == [b"a"]
-
-
-def test_what_is_of_no_query_of_the_log_is_not_ended(world: World, ops: Operator) -> None:
-    prepare_and_die(world)
-    coordinator = world.cluster.coordinator
-    coordinator.open("connect-1", coordinator.init("connect-1", 60_000))
-    with pytest.raises(CommandError, match="--log-topic"):
-        ops.types("abort", "connect-1", "--yes")
-    assert coordinator.list_open("connect") == ["connect-1"]
-
-
-def test_a_log_that_moves_between_look_and_deed_stops_it(world: World, ops: Operator) -> None:
-    prepare_and_die(world)
-
-    def begin() -> None:
-        Driver(world).planner.plan()
-
-    At(ops.admin.kafka.process, "kafka.log_reader", Moment.BEFORE, begin)
-    with pytest.raises(RefusedChoice, match="seq"):
-        ops.types("abort", ops.id(1, 0), "--yes")
+def test_without_a_record_nothing_is_ended(ops: Operator) -> None:
+    with pytest.raises(RefusedChoice, match="Nothing is ended"):
+        ops.ends("--yes")
 
 
 # --- explain
@@ -485,17 +421,6 @@ def test_a_partition_that_the_driver_has_rewritten_is_shown_with_both(
     ]
 
 
-def test_the_driver_s_transaction_is_listed_without_a_task(
-    world: World, ops: Operator, inline: Driver
-) -> None:
-    inline.run(0, [b"a"])
-    assert cells(ops.types("list")) == [
-        [world.options.names.driver, "CompleteCommit", "-", "-", "-", "driver", "-"],
-        [world.options.names.probe, "Empty", "-", "-", "-", "driver", "-"],
-    ]
-    assert "rows of small partitions" in render(ops.types("describe", world.options.names.driver))
-
-
 # --- one query's name under two prefixes
 
 
@@ -531,18 +456,13 @@ def test_a_query_is_found_under_its_prefix_and_not_guessed(world: World, words: 
     assert [q["prefix"] for q in found.document["queries"]] == ["team-"]
 
 
-def test_transactions_are_of_the_query_of_their_prefix(world: World) -> None:
-    ops = Operator(twins()[0])
-    document = ops.types("list", "--prefix", "").document
-    assert document is not None
-    batches = {
-        (t["transactional_id"], t["batch"]) for t in document["transactions"] if t["decided"]
-    }
-    assert batches == {
-        (f"eos-sink-{ops.query}-0-0", 0),
-        (f"team-{ops.query}-0-0", 3),
-        (f"team-{ops.query}-0-1", 3),
-    }
+def test_transactions_are_of_the_query_of_their_prefix() -> None:
+    one, other = twins()
+    driver = Driver(other, "stream-2")
+    driver.write(driver.planner.plan(), 4, [b"d"])
+    found = Operator(one).status().document
+    open_ = {q["prefix"]: [t["transactional_id"] for t in q["open"]] for q in found["queries"]}
+    assert open_ == {"eos-sink-": [], "team-": [other.options.names.task(1, 0)]}
 
 
 def test_a_query_of_another_log_is_not_taken_for_the_one_with_its_name_here(world: World) -> None:
@@ -555,9 +475,7 @@ def test_a_query_of_another_log_is_not_taken_for_the_one_with_its_name_here(worl
     found = ops.status().document
     assert found is not None
     assert found["queries"][0]["open"] == []
-    theirs = made.names.task(0, 0)
-    described = ops.types("describe", theirs).document
-    assert described is not None
-    assert described["query"] is None
-    with pytest.raises(CommandError, match="--log-topic"):
-        ops.types("abort", theirs, "--yes", "--take-over")
+    arguments = parsed("resolve", made.names.query, "--end", "--yes", "--take-over")
+    with pytest.raises(RefusedChoice, match="--log-topic"):
+        resolve_command.end(ops.admin, made.names, arguments)
+    assert open_ids(other.world) == [made.names.task(0, 0)]

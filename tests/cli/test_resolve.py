@@ -15,12 +15,12 @@ from eos_sink.cli import resolve_command
 from eos_sink.cli.live_run import check_driver
 from eos_sink.cli.output import CommandError, render
 from eos_sink.cli.query_name import find_query
-from eos_sink.cli.resolve_command import make_report
+from eos_sink.cli.resolve_command import Done, make_report
 from eos_sink.driver.processes import current_run
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames, query_identity
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Resource
-from eos_sink.ops.resolve import Choice, gather_evidence
+from eos_sink.ops.resolve import Choice, QueryEvidence, gather_evidence
 from eos_sink.protocol.model import Run
 from tests.fakes.admin import FakeAdmin
 from tests.ops.operator import Operator, bring_into_doubt
@@ -115,7 +115,8 @@ def test_an_empty_value_does_not_widen_the_choice(words: tuple[str, ...]) -> Non
 
 
 def confirm(*words: str) -> None:
-    resolve_command.confirm_choice(typed("--forget", *words), options().names.query)
+    evidence = QueryEvidence("log", None)
+    resolve_command.check_choice(typed("--forget", *words), options().names, evidence, fences=True)
 
 
 def test_a_script_confirms_with_yes() -> None:
@@ -233,7 +234,7 @@ def test_what_was_carried_out_is_shown(world: World) -> None:
     ops = Operator(world)
     seen = ops.looks()
     written = ops.chooses(Choice.VISIBLE)
-    report = make_report(world.options.names, seen, Choice.VISIBLE, written)
+    report = make_report(world.options.names, seen, Done("visible", written.seq))
     assert report.ok
     assert f"--visible is carried out: seq {written.seq}. Start the query again." in render(report)
     again = make_report(world.options.names, ops.looks())

@@ -12,12 +12,14 @@ from eos_sink.ops.resolve import (
     Choice,
     QueryEvidence,
     apply_choice,
+    end_open,
     gather_evidence,
     write_choice,
 )
 from eos_sink.ops.status import QueryStatus, Snapshot
+from eos_sink.protocol.reconcile import View
 from tests.fakes.admin import FakeAdmin
-from tests.fakes.process import At, Moment
+from tests.fakes.process import At, Moment, Process
 from tests.protocol.driver import Driver, decide_and_die
 from tests.protocol.world import TOPIC, World, late_attempt
 
@@ -29,9 +31,14 @@ class Operator:
         self._world = world
         self._admin = FakeAdmin(world.cluster)
 
+    @property
+    def process(self) -> Process:
+        """The command's."""
+        return self._admin.kafka.process
+
     def after_join(self, deed: Callable[[], object]) -> None:
         """Do something once the command has joined the query's group."""
-        At(self._admin.kafka.process, "member.join", Moment.AFTER, deed)
+        At(self.process, "member.join", Moment.AFTER, deed)
 
     def looks(self, most: int = 1000) -> QueryEvidence:
         return gather_evidence(self._admin, self._world.options.names, most, Deadline(30))
@@ -46,6 +53,10 @@ class Operator:
         decision = apply_choice(evidence, choice, partitions)
         kafka, names = self._admin.kafka, self._world.options.names
         return write_choice(kafka, names, evidence, decision, Deadline(30))
+
+    def ends(self, seen: QueryEvidence | None = None) -> View:
+        kafka, names = self._admin.kafka, self._world.options.names
+        return end_open(kafka, names, seen or self.looks(), Deadline(30))
 
 
 def bring_into_doubt(world: World, *, committed: bool = True) -> None:

@@ -40,10 +40,10 @@ def status(
     return QueryStatus(history, NAMES, {0: Outcome.COMMITTED, 1: outcome}, open_, hosts)
 
 
-def opened(*, decided: bool, age_ms: int = 1000, query: str = NAMES.query) -> QueryTransaction:
+def opened(*, decided: bool, age_ms: int = 1000) -> QueryTransaction:
     transaction = Transaction(NAMES.task(0, 1), 5, 0)
     state = TransactionState(transaction, TransactionStatus.ONGOING, NOW - age_ms, 60_000)
-    return QueryTransaction(state, query, NAMES, decided)
+    return QueryTransaction(state, NAMES, decided)
 
 
 def kinds(*queries: QueryStatus) -> list[AlertKind]:
@@ -111,11 +111,11 @@ def test_nothing_is_aborted_against_a_member_that_is_listed() -> None:
         (status(Outcome.IN_DOUBT), f"eos-sink resolve {NAMES.query} {REACH}"),
         (
             status(Outcome.OPEN, Driver.GONE, (DECIDED,)),
-            f"eos-sink transactions commit {NAMES.task(0, 1)} {REACH}",
+            f"eos-sink resolve {NAMES.query} --end {REACH}",
         ),
         (
             status(driver=Driver.GONE, open_=(UNDECIDED,)),
-            f"eos-sink transactions abort {NAMES.task(0, 1)} {REACH}",
+            f"eos-sink resolve {NAMES.query} --end {REACH}",
         ),
     ],
 )
@@ -149,7 +149,7 @@ def test_foreign_records_are_counted_and_placed_once() -> None:
 
 
 def test_transactions_of_no_query_matter_when_they_last() -> None:
-    young, old = opened(decided=False, query=""), opened(decided=False, age_ms=50_000, query="")
+    young, old = opened(decided=False), opened(decided=False, age_ms=50_000)
     assert find_alerts(replace(snapshot(), unknown=(young,))) == ()
     (found,) = find_alerts(replace(snapshot(), unknown=(young, old)))
     assert (found.kind, found.query) == (AlertKind.NEAR_TIMEOUT, "")
