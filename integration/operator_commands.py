@@ -12,7 +12,7 @@ from eos_sink import cli
 from eos_sink_lab.testing import KafkaCluster
 from integration.query import Query
 
-RAN, WAITING, REFUSED = 0, 1, 2
+RAN, WAITING, REFUSED, NOT_SEEN = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)

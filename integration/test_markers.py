@@ -37,7 +37,7 @@ from eos_sink_lab.testing.cluster_admin import TRANSACTIONS, coordinator_partiti
 from eos_sink_lab.testing.cluster_errors import TestClusterError
 from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
-from integration.operator_commands import run_command
+from integration.operator_commands import NOT_SEEN, RAN, run_command
 from integration.own_kafka import start_own_kafka
 from integration.topics import move_only_copies, unique, unique_that
 
@@ -525,6 +525,20 @@ def test_committed_rows_of_an_id_that_no_coordinator_tells_are_not_lost(
     coordinated.fail_without_coordinator()
     coordinated.committer.abort(coordinated.write(batch=2))
     assert coordinated.read() == ROWS
+
+
+@pytest.mark.long
+def test_a_coordinator_that_is_gone_is_not_taken_for_one_without_transactions(
+    coordinated: Coordinated,
+) -> None:
+    words = ["status", coordinated.options.names.query]
+    words += ["--bootstrap-server", coordinated.cluster.bootstrap_servers]
+    coordinated.write()
+    coordinated.away.stop()
+    seen = run_command(*words, "--json", expect=NOT_SEEN).document
+    assert "no coordinator that answers" in seen["not_seen"][-1]["what"]
+    coordinated.away.restart()
+    run_command(*words, expect=RAN)
 
 
 # --- The driver's own transaction.

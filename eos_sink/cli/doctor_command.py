@@ -39,8 +39,9 @@ examples:
 It changes nothing.
 """
 EXIT_CODES = {
-    ExitCode.OK: "no check fails, though there may be warnings",
+    ExitCode.OK: "no check fails, though there may be warnings, and all was seen",
     ExitCode.FAILED: "a check fails",
+    ExitCode.NOT_SEEN: "none does in what could be seen, and something could not",
 }
 
 _TIMEOUT_S = 30.0
@@ -175,6 +176,7 @@ def report_of(results: Results, *, secured: bool) -> Report:
         ],
         notes=notes,
         ok=not counts[Level.FAILURE],
+        unseen=bool(counts[Level.UNSEEN]),
         document={
             "findings": [
                 {

@@ -158,6 +158,17 @@ class Admin(Protocol):
             ended: every id that a coordinator knows, in any state.
         """
 
+    def check_coordinators(self, prefix: str, deadline: Deadline) -> None:
+        """Look whether each partition of __transaction_state has a coordinator that answers. What
+        has none is in no list of transactions.
+
+        Args:
+            prefix: ids under it are asked for.
+
+        Raises:
+            OutcomeUnknownError: one has none.
+        """
+
     def describe_transactions(
         self, ids: Iterable[str], deadline: Deadline
     ) -> Mapping[str, TransactionState]:

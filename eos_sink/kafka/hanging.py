@@ -68,7 +68,7 @@ def find_hanging(
         ids = {state.transaction.producer_id: name for name, state in states.items()}
     if prefix and (others := producers - ids.keys()):
         ids |= control.name_producers(others, deadline)
-        if (unnamed := others - ids.keys()) and _all_coordinate(control, prefix, deadline):
+        if (unnamed := others - ids.keys()) and all_coordinate(control, prefix, deadline):
             # A coordinator may have moved when it was asked. Else they are of other principals.
             ids |= control.name_producers(unnamed, deadline)
         else:
@@ -103,7 +103,7 @@ def find_hanging(
     return HangingLook([], unknown)
 
 
-def _all_coordinate(control: KafkaPythonControl, prefix: str, deadline: Deadline) -> bool:
+def all_coordinate(control: KafkaPythonControl, prefix: str, deadline: Deadline) -> bool:
     """True if each partition of __transaction_state has a coordinator that answers: what none of
     them names then is hidden from this principal, so it is none of the query's."""
     ids = probe_ids(prefix)

@@ -84,6 +84,8 @@ class Observer:
         known = histories(chain.from_iterable(self._records.values()), self._unreadable)
         names = {query: find_names(history, self._prefix) for query, history in known.items()}
         listed = self._list_open(deadline)
+        with self._collect_problems():
+            self._admin.check_coordinators(self._prefix, _share(deadline))
         # One may have ended while it was described.
         open_ = [each for each in listed if each.status is TransactionStatus.ONGOING]
         states = group_by_query(open_, names)

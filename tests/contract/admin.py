@@ -156,6 +156,7 @@ class AdminContract:
         assert open_.transaction in [
             s.transaction for s in admin.list_transactions("", harness.deadline())
         ]
+        admin.check_coordinators(prefix, harness.deadline())
 
     def test_ends_are_read_for_many_topics_at_once(self, harness: Harness) -> None:
         one, two = harness.create_topic(), harness.create_topic(partitions=2)

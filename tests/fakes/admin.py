@@ -82,6 +82,10 @@ class FakeAdmin:
         names = (coordinator.list_all if ended else coordinator.list_open)(prefix)
         return [coordinator.describe(name) for name in sorted(names)]
 
+    def check_coordinators(self, prefix: str, deadline: Deadline) -> None:
+        self._check_ids([prefix], prefix)
+        self._note("check_coordinators", prefix)
+
     def describe_transactions(
         self, ids: Iterable[str], deadline: Deadline
     ) -> Mapping[str, TransactionState]:

@@ -336,3 +336,16 @@ def test_a_partition_of_the_log_without_a_leader_is_not_seen_and_nothing_is_know
     assert [each.kind for each in find_alerts(found)] == [AlertKind.UNSEEN]
     partition.has_leader = True
     assert (eye.snapshot().is_whole, kinds(eye)) == (True, [])
+
+
+def test_a_coordinator_without_an_answer_is_a_problem_and_hides_nothing_else(world: World) -> None:
+    """What is open there is in no list: nothing open is not what was seen."""
+    Driver(world).run(0, [b"a"])
+    eye = Eye(world)
+    eye.admin.silent = {"check_coordinators"}
+    seen = eye.snapshot()
+    (problem,) = seen.problems
+    assert problem.what.startswith("No broker answers.")
+    assert seen.silent
+    (status,) = seen.queries
+    assert (status.outcome, status.driver) == (Outcome.COMMITTED, Driving.LIVE)

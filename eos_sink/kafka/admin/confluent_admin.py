@@ -84,6 +84,18 @@ class ConfluentAdmin:
             states = control.describe(sorted(set(names)), deadline)
         return [states[name] for name in sorted(states)]
 
+    def check_coordinators(self, prefix: str, deadline: Deadline) -> None:
+        from eos_sink.kafka.hanging import all_coordinate
+
+        control = self._clients.control()
+        with _convert_denied("Transactions cannot be seen", _describe_ids(prefix)):
+            if not all_coordinate(control, prefix, deadline):
+                raise OutcomeUnknownError(
+                    "A partition of __transaction_state has no coordinator that answers: the "
+                    "transactions of its ids are not seen.",
+                    remedy="Bring its broker back, then look again.",
+                )
+
     def describe_transactions(
         self, ids: Iterable[str], deadline: Deadline
     ) -> Mapping[str, TransactionState]:
