@@ -6,9 +6,10 @@ import contextlib
 import json
 import subprocess
 import sys
+from io import StringIO
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eos_sink.cli import main, parser
@@ -79,6 +80,31 @@ def test_no_words_make_a_traceback(
         except SystemExit as end:
             ends.append(end.code)
     assert set(ends) == {2}
+
+
+@pytest.mark.long
+@given(
+    st.sampled_from(["doctor", "exporter", "offsets", "resolve", "status", "verify", "watch"]),
+    st.lists(NASTY, max_size=3),
+    st.data(),
+)
+@settings(max_examples=40, deadline=None)
+def test_without_a_cluster_no_words_make_a_traceback_or_a_0(
+    name: str, words: list[str], data: st.DataObject
+) -> None:
+    (command,) = (each for each in COMMANDS if each.prog == f"eos-sink {name}")
+    options = sorted(command._option_string_actions.keys() - {"-h", "--help", "--textfile"})
+    for option in data.draw(st.lists(st.sampled_from(options), max_size=2)):
+        words = [*words, option, data.draw(NASTY)]
+    limit = {"exporter": "--scrape-timeout", "watch": "--update-timeout"}.get(name, "--timeout")
+    limit = "--stall-timeout" if name == "verify" else limit
+    once = ["--once"] if name == "exporter" else []
+    with contextlib.redirect_stderr(StringIO()), contextlib.redirect_stdout(StringIO()):
+        try:
+            ended: object = main([name, *words, *CONNECT, limit, "0.2", *once])
+        except SystemExit as end:
+            ended = end.code
+    assert ended == 2
 
 
 def test_a_result_that_cannot_be_printed_is_said_to_be_there() -> None:
