@@ -12,7 +12,14 @@ import sys
 from pathlib import Path
 
 from bench import RESULTS
-from bench.pages import eos_performance, scale, sinks, small_batches, source_offsets
+from bench.pages import (
+    end_to_end,
+    eos_performance,
+    scale,
+    sinks,
+    small_batches,
+    source_offsets,
+)
 from bench.pages.cost import COST
 from bench.pages.memory import MEMORY
 from bench.pages.price import PRICE
@@ -34,6 +41,7 @@ PUBLICATIONS: tuple[Publication, ...] = (
     scale.FOLLOWS,
     *small_batches.PUBLICATIONS,
     source_offsets.PUBLICATION,
+    end_to_end.PUBLICATION,
     *eos_performance.PUBLICATIONS,
     MEMORY,
     COST,
