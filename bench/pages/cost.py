@@ -16,12 +16,14 @@ from bench.result import Label, Result, Series, ratio
 
 _SINKS, _SMALL, _SPARK, _SETTLE, _MEMORY = "sinks", "small-batches", "eos-spark", "settle", "memory"
 _OURS, _THEIRS = "kafka-eos", "kafka"
+_DEFAULTS = "default `batch.size` (16 KiB, 1,000,000 bytes)"
 _SHAPES = {
-    "100 B": "rows of 100 bytes",
-    "100 B, keys": "rows of 100 bytes with keys",
-    "100 B, keys, defaults": "rows of 100 bytes with keys and default settings",
-    "100 B, 3 headers": "rows of 100 bytes with 3 headers",
-    "1 KB": "rows of 1 KB",
+    "100 B": "100 bytes",
+    "1 KB": "1 KB",
+    "100 B, 3 headers": "100 bytes, 3 headers",
+    "100 B, keys": "100 bytes, keys",
+    "100 B, keys, defaults": f"100 bytes, keys, {_DEFAULTS}",
+    "1 KB, keys, defaults": f"1 KB, keys, {_DEFAULTS}",
 }
 _TASKS = (10, 200, 1_000)
 _MB = 2**20
@@ -35,7 +37,7 @@ def lines(results: Results) -> Iterator[str]:
     for name, answers in _ANSWERS.items():
         if name in results:
             rows += answers(results[name])
-    yield from table(("", "Spark's own sink", "kafka-eos", "kafka-eos compared"), rows)
+    yield from table(("", "Spark's own sink", "kafka-eos", "compared"), rows)
 
 
 def _rates(result: Result) -> Iterator[_Row]:
@@ -50,7 +52,7 @@ def _rates(result: Result) -> Iterator[_Row]:
             number(shape["rows"] * 1000 / each.spread.median) for each in (theirs, ours)
         )
         compared = f"{spread_text(ratio(theirs.samples, ours.samples))} times"
-        yield f"rows per second in large batches, {title}", rate, ours_rate, compared
+        yield f"rows per second: {title}", rate, ours_rate, compared
 
 
 def _small(result: Result) -> Iterator[_Row]:
@@ -59,7 +61,7 @@ def _small(result: Result) -> Iterator[_Row]:
         times = [_one(result, "addBatch", peer=peer, **labels) for peer in (_THEIRS, _OURS)]
         theirs, ours = (each.spread.median if each else None for each in times)
         if theirs is not None and ours is not None:
-            what = f"ms for a batch of 1,000 rows in {tasks} tasks, median"
+            what = f"ms for 1,000 rows in {tasks} tasks, Unix domain sockets"
             yield what, number(theirs), number(ours), f"{ours - theirs:+,.0f} ms"
 
 
@@ -68,7 +70,7 @@ def _visible(result: Result) -> Iterator[_Row]:
     found = [_one(result, "visible", sink=sink, **labels) for sink in (_THEIRS, _OURS)]
     theirs, ours = (each.spread.median if each else None for each in found)
     if theirs is not None and ours is not None:
-        what = "ms until a reader has a row, with a trigger of 1 s and 10 partitions, median"
+        what = "ms until a reader has a row, trigger of 1 s, 10 partitions"
         yield what, number(theirs), number(ours), f"{ours - theirs:+,.0f} ms"
 
 
@@ -76,13 +78,13 @@ def _commits(result: Result) -> Iterator[_Row]:
     for tasks in _TASKS:
         found = _one(result, "commit", tasks=tasks)
         if found is not None:
-            what = f"ms for the commit of {tasks:,} tasks with transactions, three brokers, median"
+            what = f"ms for the commit of {tasks:,} tasks with transactions, three brokers"
             yield what, "none", number(1000 * found.spread.median), ""
 
 
 def _memory(result: Result) -> Iterator[_Row]:
     peaks = [series.samples[0] for series in result.having("peak")]
-    what = "MB of a task's Python worker, the largest of all cases"
+    what = "MB of a task's Python worker, the largest case"
     yield what, "none", f"{max(peaks) / _MB:.0f}", ""
 
 

@@ -111,8 +111,8 @@ def follows(results: Results) -> Iterator[str]:
     yield "One query, per batch:"
     yield ""
     yield from table(["tasks", *(f"{n:,}" for n in _TASKS)], rows)
-    yield "A decision reaches the log's `max.message.bytes` of 16 MiB at about "
-    yield f"{scale.most_tasks(size.line, _RECORD_LIMIT):,} tasks."
+    most = scale.most_tasks(size.line, _RECORD_LIMIT)
+    yield f"A decision reaches the log's `max.message.bytes` of 16 MiB at about {most:,} tasks."
     yield ""
     yield f"{_QUERIES:,} queries of {_OF_EACH} tasks each, a batch every {_EVERY_S} s:"
     yield ""

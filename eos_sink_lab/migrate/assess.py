@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.identity import query_origin
-from eos_sink.kafka_config.check_setting import check_setting, is_known, is_secret
+from eos_sink.kafka_config.check_setting import check_setting, find_setting, is_known, is_secret
 from eos_sink.kafka_config.java_settings import Handling
 from eos_sink.options import Kind, kind_of
 from eos_sink_lab.migrate.acceptance import ANY_TEXT, IDENTITY, Acceptance, try_options
@@ -36,7 +36,7 @@ _NO_BATCHES = (
     "The trigger has no micro-batches, which the sink needs: use processingTime or availableNow.",
 )
 _CALLS = {
-    "format": {KAFKA: (Verdict.TRANSLATED, f'format("{EOS}")'), EOS: _SAME},
+    "format": {KAFKA: (Verdict.CHANGE, f'format("{EOS}")'), EOS: _SAME},
     "outputMode": {"append": _SAME, "complete": _SAME, "update": _NO_UPDATE},
     "mode": {
         "append": _SAME,
@@ -84,6 +84,8 @@ def assess_query(query: Query, defaults: Sequence[Given] = ()) -> list[Finding]:
     """
     answer = try_options(query, defaults)
     last = {given.key: given for given in query.options}
+    native = ({given.key: given for given in defaults} | last).get("eos.native")
+    lingers = native is not None and (native.value is None or native.value.lower() == "false")
     found = [_assess_call(given) for given in query.calls]
     if query.way is Way.BATCH and query.call("mode") is None:
         found.append(Finding("mode", "", query.place, Verdict.MISSING, _APPEND))
@@ -94,7 +96,7 @@ def assess_query(query: Query, defaults: Sequence[Given] = ()) -> list[Finding]:
             note = f"It is given again: {last[given.key].place}."
             found.append(_finding(given, Verdict.IGNORED, note))
         else:
-            found.append(_assess_option(given, given.name, answer))
+            found.append(_assess_option(given, given.name, answer, lingers=lingers))
     if query.way.writes:
         found += [
             Finding(name, "", query.place, Verdict.MISSING, _text(error))
@@ -139,7 +141,7 @@ def _assess_call(given: Given) -> Finding:
     return Finding(name, value, given.place, verdict, note)
 
 
-def _assess_option(given: Given, name: str, answer: Acceptance) -> Finding:
+def _assess_option(given: Given, name: str, answer: Acceptance, *, lingers: bool) -> Finding:
     kind = kind_of(name)
     if error := answer.errors.get(given.key):
         if kind is Kind.UNKNOWN or (kind is Kind.KAFKA and not is_known(_java_name(name))):
@@ -154,7 +156,11 @@ def _assess_option(given: Given, name: str, answer: Acceptance) -> Finding:
         judgement = check_setting(
             _java_name(name), ANY_TEXT if given.value is None else given.value
         )
-        return _finding(given, _VERDICTS[judgement.handling], judgement.note)
+        verdict = _VERDICTS[judgement.handling]
+        setting = find_setting(_java_name(name))
+        if setting and setting.name == "linger.ms" and not lingers:
+            verdict = Verdict.IGNORED
+        return _finding(given, verdict, judgement.note)
     own = kind is Kind.OWN or given.key in IDENTITY
     return _finding(given, Verdict.SAME if own else Verdict.IGNORED)
 

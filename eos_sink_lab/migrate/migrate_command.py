@@ -32,7 +32,7 @@ examples:
   eos-sink migrate --python - < job.py           from standard input
 """
 EXIT_CODES = {
-    ExitCode.OK: "no action is needed",
+    ExitCode.OK: "at most the format needs a change",
     ExitCode.FAILED: "an option is refused, unknown, missing or cannot be read",
 }
 

@@ -86,6 +86,7 @@ class Verdict(Enum):
     """The treatment of one option; docs/migrate.md explains the values."""
 
     SAME = "same"
+    CHANGE = "change"  # Of the format, which every query replaces.
     TRANSLATED = "translated"
     IGNORED = "ignored"
     REFUSED = "refused"
@@ -95,8 +96,8 @@ class Verdict(Enum):
 
     @property
     def fine(self) -> bool:
-        """No action is needed."""
-        return self in (Verdict.SAME, Verdict.TRANSLATED, Verdict.IGNORED)
+        """No option needs a change."""
+        return self in (Verdict.SAME, Verdict.CHANGE, Verdict.TRANSLATED, Verdict.IGNORED)
 
 
 @dataclass(frozen=True)

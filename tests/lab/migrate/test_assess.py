@@ -142,7 +142,8 @@ def test_a_checkpoint_location_is_shown_without_what_may_be_a_secret() -> None:
     [
         ("topic", "t", Verdict.SAME),
         ("checkpointLocation", "/c", Verdict.SAME),
-        ("kafka.linger.ms", "5", Verdict.SAME),
+        ("kafka.linger.ms", "5", Verdict.IGNORED),
+        ("kafka.queue.buffering.max.ms", "5", Verdict.IGNORED),
         ("kafka.acks", "all", Verdict.SAME),
         ("kafka.max.request.size", "5000000", Verdict.TRANSLATED),
         ("kafka.transaction.timeout.ms", "60000", Verdict.TRANSLATED),
@@ -234,6 +235,14 @@ def test_a_batch_needs_no_identity() -> None:
     assert find_lacking(query({"kafka.bootstrap.servers": "b"}, Way.BATCH)) == []
 
 
+def test_a_linger_is_used_only_without_the_native_client() -> None:
+    assert of("kafka.linger.ms", "5", **{"eos.native": "false"}).verdict is Verdict.SAME
+    assert of("kafka.linger.ms", "5", **{"eos.native": "true"}).verdict is Verdict.IGNORED
+    default = Given("eos.native", "false", Place("spark-defaults.conf", 1))
+    found = assess_query(query({**ENOUGH, "kafka.linger.ms": "5"}), [default])
+    assert verdicts(found)["kafka.linger.ms"] is Verdict.SAME
+
+
 def test_options_alone_may_be_completed_elsewhere() -> None:
     alone = query({"topic": "t"}, Way.OPTIONS)
     assert verdicts(assess_query(alone)) == {"topic": Verdict.SAME}
@@ -308,7 +317,7 @@ def test_of_two_with_one_name_the_later_holds() -> None:
 @pytest.mark.parametrize(
     ("way", "calls", "expected"),
     [
-        (Way.STREAM, {"format": "kafka"}, {"format": Verdict.TRANSLATED}),
+        (Way.STREAM, {"format": "kafka"}, {"format": Verdict.CHANGE}),
         (Way.STREAM, {"format": "kafka-eos"}, {"format": Verdict.SAME}),
         (Way.STREAM, {"format": "console"}, {"format": Verdict.UNKNOWN}),
         (Way.STREAM, {"outputMode": "Complete"}, {"outputMode": Verdict.SAME}),
