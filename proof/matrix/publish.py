@@ -39,7 +39,7 @@ def with_outcomes(page: str, outcomes: Sequence[Outcome]) -> str:
 
 
 def lines(outcomes: Sequence[Outcome], cells: Sequence[Cell] = ALL) -> Iterator[str]:
-    """The Markdown: a row for each environment, a column for each Kafka."""
+    """The Markdown: a row for each environment that can run, a column for each Kafka."""
     found = {outcome.cell: outcome for outcome in outcomes}
     environments = sorted({(cell.spark, _ordered(cell.python)) for cell in cells})
     ran = [outcome for outcome in outcomes if outcome.verdict is Verdict.RAN]
@@ -47,19 +47,32 @@ def lines(outcomes: Sequence[Outcome], cells: Sequence[Cell] = ALL) -> Iterator[
         f"**{len(ran)} of {len(cells)} cells ran**, and every row was there once. "
         f"{len(found) - len(ran)} cannot run, {len(cells) - len(found)} were not tried."
     )
+    if ran:
+        first, last = (end(outcome.killed_at for outcome in ran) for end in (min, max))
+        rows = max(outcome.rows for outcome in ran)
+        yield f"Each was killed when {first} to {last} of {rows} rows were visible."
     yield ""
     heads = [f"Kafka {kafka}" for kafka in KAFKAS]
     yield f"| Spark | Python | {' | '.join(heads)} | confluent-kafka | pyarrow |"
     yield "|---|---|" + "---|" * (len(heads) + 2)
+    refusals: list[str] = []
     for spark, (major, minor) in environments:
         python = f"{major}.{minor}"
         same = [found.get(Cell(spark, python, kafka)) for kafka in KAFKAS]
+        reasons = {o.why if o and o.verdict is Verdict.CANNOT else None for o in same}
+        if len(reasons) == 1 and (why := reasons.pop()):
+            refusals.append(why)
+            continue
         versions = next((o.versions for o in same if o and o.versions), {})
         shown = [_shown(outcome) for outcome in same]
         libraries = [versions.get(name, "") for name in ("confluent-kafka", "pyarrow")]
         exact = versions.get("python", python)
         yield f"| {spark} | {exact} | {' | '.join([*shown, *libraries])} |"
     yield ""
+    if refusals:
+        yield from ("Cannot run:", "")
+        yield from (f"- {why}" for why in dict.fromkeys(refusals))
+        yield ""
     yield from _modes(ran)
 
 
@@ -72,16 +85,17 @@ def _shown(outcome: Outcome | None) -> str:
     if outcome is None:
         return "not tried"
     if outcome.verdict is Verdict.RAN:
-        return f"ran; killed at {outcome.killed_at} of {outcome.rows} rows"
+        return "ran"
     return f"{outcome.verdict.value}: {outcome.why}".replace("|", "/")
 
 
 def _modes(ran: Sequence[Outcome]) -> Iterator[str]:
     yield "| Spark | Output mode | |"
     yield "|---|---|---|"
-    told = {(o.cell.spark, mode, what) for o in ran for mode, what in o.modes.items()}
-    for spark, mode, what in sorted(told):
-        yield f"| {spark} | {mode} | {what if what == 'works' else f'`{what}`'} |"
+    told = {(mode, what, o.cell.spark) for o in ran for mode, what in o.modes.items()}
+    for mode, what in sorted({(mode, what) for mode, what, _ in told}):
+        sparks = ", ".join(sorted(each for *same, each in told if same == [mode, what]))
+        yield f"| {sparks} | {mode} | {what if what == 'works' else f'`{what}`'} |"
 
 
 if __name__ == "__main__":
