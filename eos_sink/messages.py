@@ -1,7 +1,7 @@
 """Says what stops a query, and what its user does then: one row for each reason.
 
 Rules raise `stop(reason, facts)`. The edge (`named`) knows the query's names and log, and gives the
-error its whole text. `docs/errors.md` shows this table.
+error its whole text. `docs/internals/messages.md` shows this table.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ _PLAN_TOO_OLD = (
 )
 _PLAN_SOONER = (
     "Start the query again: Spark replays the batch. If that fails the same way, the batch is "
-    "planned more than {minutes:g} min before its last row is written: make batches smaller, or "
+    "planned more than {minutes:g} min before it is decided: make batches smaller, or "
     "raise group.max.session.timeout.ms on the brokers (at most an hour of it is used)."
 )
 _NOT_TAKEN = "Kafka did not take all records of {transactional_id} ({failed.kind.value}): {failed}"
@@ -894,6 +894,7 @@ class Reason:
         "Set kafka.buffer.memory to {needed} or more, then start the query again: Spark replays "
         "the batch.",
         "kind bytes limit",
+        Action.FIX,
     )
     LETTER_TOO_LARGE = Text(
         ProduceFailedError,
@@ -903,6 +904,7 @@ class Reason:
         "--entity-name {topic} --add-config max.message.bytes={needed}), then start the query "
         "again: Spark replays the batch.",
         "kind bytes limit",
+        Action.FIX,
     )
     TWIN_FIELDS = Text(
         ConfigurationError,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import eos_sink
-from eos_sink.errors import PAGE, EosSinkError
+from eos_sink.errors import EosSinkError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.messages import Reason, Text, command, named, stop
 from eos_sink.protocol.model import BatchId, Decision, Numbering, Prepared, RowDigest
@@ -124,13 +124,13 @@ def test_a_command_names_a_prefix_that_is_not_the_usual_one() -> None:
     assert "--prefix team-" in command("resolve", other, "log")
 
 
-def test_the_page_of_errors_has_each_message_of_the_table() -> None:
+def test_the_page_of_messages_has_each_message_of_the_table() -> None:
     rows = [
         f"| {re.sub(r'{.*?}', '…', text.message)} | `{text.error.__name__}` "
         f"| `{(text.action or text.error._action).name}` |"
         for name, text in vars(Reason).items()
         if name in REASONS
     ]
-    page = (Path(eos_sink.__file__).parent.parent / PAGE).read_text()
-    found = page.partition("## All messages\n")[2].splitlines()
+    root = Path(eos_sink.__file__).parent.parent
+    found = (root / "docs" / "internals" / "messages.md").read_text().splitlines()
     assert [line for line in found if line.startswith("| ")][1:] == rows, "\n".join(rows)
