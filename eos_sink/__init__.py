@@ -155,7 +155,7 @@ def status(
 
     Returns:
         A value with attributes, a table when it is printed or shown in Jupyter
-        (docs/status.md#in-a-notebook).
+        (docs/api.md#in-a-notebook).
 
     Raises:
         ConfigurationError: the query has another sink, ended before Spark had planned it, or its

@@ -56,6 +56,97 @@ OPTIONS = (
         "Topic for every row; overrides the column `topic`. One of the two is needed.",
     ),
     Option(
+        "eos.id",
+        None,
+        "The query's [identity](get-started.md#the-identity-of-a-query), the same across restarts "
+        "and unique on the cluster. Without it the checkpoint location is the identity, else the "
+        "query name. For `df.write` it is one part of three, with `txnAppId` and `topic`.",
+    ),
+    Option(
+        SOURCE_GROUP,
+        None,
+        "A consumer group that gets the offsets of the Kafka source, in the transaction that "
+        "decides each batch ([Replace a checkpoint](source-offsets.md)). Needs "
+        "`checkpointLocation`.",
+    ),
+    Option(
+        "eos.dead.letter.topic",
+        None,
+        "A topic for the rows that Kafka would refuse, such as one that is too large. Without it "
+        "such a row stops the query ([Rejected rows](dead-letter.md)).",
+    ),
+    # The others stand under "Advanced", with the reason to set them.
+    Option("kafka.*", None, "Any other [setting of Kafka's clients](#kafka-settings)."),
+    Option(
+        "eos.destinations",
+        None,
+        "The [only topics or partitions](#destinations) that the query may write: `payments, "
+        "audit:0-3`.",
+    ),
+    Option(
+        "eos.timestamp.column",
+        None,
+        "A column of type timestamp with [each record's time](#columns).",
+    ),
+    Option(
+        "eos.inline.bytes",
+        "65536",
+        "The most bytes of a [small partition](#small-partitions), whose rows become part of the "
+        "decision's transaction.",
+    ),
+    Option(
+        "eos.transaction.timeout.ms",
+        "900000",
+        "Timeout of a task's transaction in ms. Must exceed your longest batch and not exceed the "
+        "brokers' `transaction.max.timeout.ms`.",
+    ),
+    Option(
+        "eos.step.timeout.ms",
+        "120000",
+        "Time in ms for one plan with its recovery, one commit or one abort of the driver, and for "
+        "each step of a task.",
+    ),
+    Option(
+        DISCARD_STATE,
+        "false",
+        "Whether a new checkpoint may continue without what only the old one has: state, whose "
+        "waiting rows are lost, and offsets of other sources.",
+    ),
+    Option(
+        PROVIDER,
+        None,
+        "Makes the tokens of OAUTHBEARER: `msk`, `azure` or `gcp`, or `module:function`, a "
+        "function without arguments that returns a token and its expiry.",
+    ),
+    Option(
+        "eos.metrics.log",
+        "false",
+        "Whether each batch is logged as [a line of JSON](metrics.md) on standard error.",
+    ),
+    Option(
+        "eos.native",
+        "true",
+        "Whether rows go from Arrow's buffers straight to librdkafka where that can be done. With "
+        "`false` they go through confluent-kafka one by one, which is slower.",
+    ),
+    Option(
+        "eos.log.topic",
+        DEFAULT_LOG,
+        "The decision log, one per cluster: a compacted topic with one small record per query. "
+        "Created if missing.",
+    ),
+    Option(
+        "eos.log.replication.factor",
+        "3",
+        "Replication factor of the decision log if the sink creates it. If Kafka refuses it for "
+        "lack of brokers, it is the number of live brokers, with a warning in the driver's log.",
+    ),
+    Option(
+        "eos.transactional.id.prefix",
+        DEFAULT_PREFIX,
+        "Start of every transactional id and of the consumer group; one prefixed ACL covers it.",
+    ),
+    Option(
         "txnAppId",
         None,
         "For `df.write`: the application that numbers its writes with `txnVersion`.",
@@ -69,103 +160,7 @@ OPTIONS = (
     Option(
         "eos.write.id",
         None,
-        "For `df.write` without `txnVersion`: the number that an error of a write has named, to "
-        "run that write again.",
-    ),
-    Option(
-        "kafka.*",
-        None,
-        "Any other Kafka producer or security setting, by its Java or librdkafka name.",
-    ),
-    Option(
-        "eos.id",
-        None,
-        "The query's identity, the same across restarts and unique on the cluster. Without it "
-        "the checkpoint location is the identity, else the query name. For `df.write` it is one "
-        "part of three, with `txnAppId` and `topic`.",
-    ),
-    Option(
-        "eos.transactional.id.prefix",
-        DEFAULT_PREFIX,
-        "Start of every transactional id and of the consumer group; one prefixed ACL covers it.",
-    ),
-    Option(
-        "eos.timestamp.column",
-        None,
-        "A column of type timestamp that gives each record its time; null in a row: now. Without "
-        "the option every record has the time of its writing, as with Spark's own sink.",
-    ),
-    Option(
-        "eos.destinations",
-        None,
-        "The only topics, or partitions of them, that the query may write: `payments, audit:0-3`. "
-        "They are checked at the start, and a row for anything else is an error.",
-    ),
-    Option(
-        "eos.dead.letter.topic",
-        None,
-        "A topic for the rows that Kafka would refuse, such as one that is too large. Without it "
-        "such a row stops the query ([Rejected rows](dead-letter.md)).",
-    ),
-    Option(
-        "eos.inline.bytes",
-        "65536",
-        "A task whose whole partition has at most this many bytes, or less if there are many tasks "
-        "([its share](#small-partitions)), opens no transaction: its rows become part of the "
-        "decision's transaction. With `0` every task opens one.",
-    ),
-    Option(
-        SOURCE_GROUP,
-        None,
-        "A consumer group that gets the offsets of the Kafka source, in the transaction that "
-        "decides each batch ([Replace a checkpoint](source-offsets.md)). Needs "
-        "`checkpointLocation`.",
-    ),
-    Option(
-        DISCARD_STATE,
-        "false",
-        "Whether a new checkpoint may continue without what only the one before has: state, whose "
-        "waiting rows are lost, and offsets of other sources ([Replace a "
-        "checkpoint](source-offsets.md)).",
-    ),
-    Option("eos.log.topic", DEFAULT_LOG, "The decision log, one per cluster; created if missing."),
-    Option(
-        "eos.log.replication.factor",
-        "3",
-        "Replication factor of the decision log if the sink creates it. If Kafka refuses it, since "
-        "there are too few brokers, the log gets as many copies as there are live "
-        "brokers, and the driver's log a warning.",
-    ),
-    Option(
-        "eos.transaction.timeout.ms",
-        "900000",
-        "Timeout of a task's transaction in ms. Must exceed your longest batch and not exceed the "
-        "brokers' `transaction.max.timeout.ms`.",
-    ),
-    Option(
-        "eos.step.timeout.ms",
-        "120000",
-        "Time in ms that the driver may take for one plan with its recovery, for one commit (vote, "
-        "decide and settle together), or for one abort; and a task for each of its steps.",
-    ),
-    Option(
-        "eos.native",
-        "true",
-        "Whether rows go from Arrow's buffers straight to librdkafka where that can be done. With "
-        "`false` they always go through confluent-kafka one by one: slower, for comparison.",
-    ),
-    Option(
-        PROVIDER,
-        None,
-        "Makes the tokens of OAUTHBEARER: `msk`, `azure` or `gcp` ([managed "
-        "clusters](connect.md#managed-clusters)), or `module:function`, a function without "
-        "arguments that returns a token and its expiry.",
-    ),
-    Option(
-        "eos.metrics.log",
-        "false",
-        "Whether each batch is logged as a line of JSON on standard error, which Spark writes into "
-        "the logs of its driver and its executors.",
+        "For `df.write` without `txnVersion`: the number of a write, as its error has named it.",
     ),
 )
 

@@ -375,7 +375,7 @@ def test_the_exporter_needs_no_more_than_its_page_lists(start: Start, tmp_path: 
 def test_a_read_only_operator_needs_few_permissions_and_sees_what_is_missing(
     start: Start, tmp_path: Path
 ) -> None:
-    """docs/status.md: the permissions that it names are enough; without one the rest is shown."""
+    """docs/metrics.md: the permissions that it names are enough; without one the rest is shown."""
     query = start(eos_log_topic=unique("log"))
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     prefix, log, user = query.options.names.prefix, query.options.log_topic, f"{query.user}-looks"

@@ -49,10 +49,7 @@ if "query" in globals():
 """
 
 
-TOPICS = (
-    *("sensors", "readings", "readings-dead", "numbers"),
-    *("payments", "payments-checked"),
-)
+TOPICS = ("sensors", "readings", "readings-dead", "numbers")
 # What a query of the documentation reads.
 ROWS = [f'{{"number": {number}, "celsius": {number}}}' for number in range(100)]
 

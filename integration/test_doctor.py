@@ -26,7 +26,7 @@ from integration.topics import unique
 from tests.kafka_acls_command import run_kafka_acls
 from tests.snippets import ROOT, snippets_of
 
-PAGE = ROOT / "docs" / "doctor.md"
+PAGE = ROOT / "docs" / "commands.md"
 
 SOON_S = 20
 FINE, FAILS, CANNOT_RUN = 0, 1, 2
@@ -268,7 +268,7 @@ def test_a_broker_that_cannot_be_reached_from_here_hides_no_other_finding(
 def test_inside_spark_it_looks_at_the_session_and_its_executors(
     kafka: KafkaCluster, tmp_path: Path, spark_classes: Path
 ) -> None:
-    """The command of docs/doctor.md, with options as conf/query.properties has them."""
+    """The command of docs/commands.md, with options as conf/query.properties has them."""
     topic = unique("rows")
     kafka.create_topic(topic)
     text = (ROOT / "conf" / "query.properties").read_text()

@@ -108,10 +108,11 @@ def make_targets() -> set[str]:
     return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
-def table(page: Path) -> list[list[str]]:
-    """The cells of the first table of a page, without its head."""
+def table(page: Path, section: str = "") -> list[list[str]]:
+    """The cells of the first table of a page, or of a section of it, without its head."""
     rows: list[list[str]] = []
-    for line in page.read_text().splitlines():
+    text = page.read_text()
+    for line in text[text.index(f"\n## {section}\n") if section else 0 :].splitlines():
         if line.startswith("|"):
             rows.append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
         elif rows:

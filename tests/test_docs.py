@@ -22,7 +22,7 @@ from eos_sink.kafka_config.java_settings import SETTINGS
 from eos_sink.kafka_config.properties_file import read_properties
 from eos_sink.ops.doctor.findings import Check, Level
 from eos_sink.ops.doctor.spark import SparkFacts, check_spark
-from eos_sink.options import OPTIONS, parse_options
+from eos_sink.options import OPTIONS, Kind, kind_of, parse_options
 from eos_sink.spark.session_defaults import Defaults
 from tests.error_kinds import ERRORS
 from tests.kafka_acls_command import parse_kafka_acls
@@ -30,6 +30,7 @@ from tests.ops.doctor.cases import PYTHON
 from tests.snippets import PAGES, ROOT, Snippet, all_snippets, make_targets, snippets_of, table
 
 LANGUAGES = {"sh", "python", "properties", "text", "yaml"}
+OPTIONS_PAGE = ROOT / "docs" / "options.md"
 RUN = [snippet for snippet in all_snippets() if snippet.not_run is None]
 
 
@@ -58,7 +59,7 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
             # integration/test_metrics.py and integration/test_runbook.py run them.
             assert cli.parser().parse_args(words[1:]).port, command
         elif words[:2] == ["eos-sink", "doctor"]:
-            # integration/test_doctor.py runs those of docs/doctor.md.
+            # integration/test_doctor.py runs those of docs/commands.md.
             assert cli.parser().parse_args(words[1:]).command, command
         elif words[:2] in [["eos-sink", each] for each in ("resolve", "offsets")]:
             # integration/test_resolve.py runs those of docs/resolve.md, test_source_offsets.py
@@ -85,6 +86,9 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
         elif words[0] == "spark-submit" and "doctor" in words:
             # integration/test_doctor.py runs it.
             assert cli.parser().parse_args(words[words.index("doctor") :]).spark, command
+        elif words[0] == "export":
+            # integration/test_docs.py gives spark-submit what this sets.
+            assert command == "export JAVA_HOME=$(python -m eos_sink.testing.java)", command
         elif words[0] == "spark-submit":
             # integration/test_docs.py hands the block of that name on the same page to it.
             assert words[-1] in {s.file_name for s in snippets_of(snippet.page)}, command
@@ -103,25 +107,22 @@ def test_the_options_table_is_the_code_s() -> None:
         for o in OPTIONS
     ]
     lines = "\n".join(f"| {' | '.join(row)} |" for row in expected)
-    assert table(ROOT / "docs" / "options.md") == expected, f"docs/options.md needs:\n{lines}"
-
-
-def settings_rows() -> list[list[str]]:
-    """The table of docs/kafka-settings.md."""
-    return [
-        [
-            f"`{row.name}`",
-            f"`{row.librdkafka}`" if row.librdkafka else row.handling.value,
-            row.note,
-        ]
-        for row in SETTINGS
-    ]
+    advanced = table(OPTIONS_PAGE, "Advanced")
+    rows = [*table(OPTIONS_PAGE), *advanced]
+    own = [row[:3] for row in rows if kind_of(row[0].strip("`")) is not Kind.SPARK]
+    assert own == expected, f"{OPTIONS_PAGE} needs:\n{lines}"
+    assert all(reason for *_, reason in advanced)
 
 
 def test_the_table_of_kafka_settings_is_the_code_s() -> None:
-    lines = "\n".join(f"| {' | '.join(row)} |" for row in settings_rows())
-    page = ROOT / "docs" / "kafka-settings.md"
-    assert table(page) == settings_rows(), f"{page} needs:\n{lines}"
+    """Settings with the same treatment and the same note are one row."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for row in SETTINGS:
+        treatment = f"`{row.librdkafka}`" if row.librdkafka else row.handling.value
+        names.setdefault((treatment, row.note), []).append(f"`{row.name}`")
+    expected = [[", ".join(names[group]), *group] for group in names]
+    lines = "\n".join(f"| {' | '.join(row)} |" for row in expected)
+    assert table(OPTIONS_PAGE, "Kafka settings") == expected, f"{OPTIONS_PAGE} needs:\n{lines}"
 
 
 @pytest.mark.parametrize(
@@ -157,11 +158,15 @@ def test_the_permissions_are_the_code_s() -> None:
 
 
 def test_the_checks_of_the_doctor_are_the_code_s() -> None:
-    page = ROOT / "docs" / "doctor.md"
-    text = page.read_text().partition("## What is checked")[2]
-    rows = [line.split(" | ")[0] for line in text.splitlines() if line.startswith("| ")][1:]
-    assert [row[0] for row in table(page)] == [level.value for level in Level]
-    assert rows == [f"| {check.value}" for check in Check]
+    text = (ROOT / "docs" / "commands.md").read_text().partition("\n## Doctor\n")[2]
+    levels, _, checks = text.partition("\n### What is checked\n")
+    assert first_cells(levels) == [level.value for level in Level]
+    assert first_cells(checks) == [check.value for check in Check]
+
+
+def first_cells(text: str) -> list[str]:
+    """Those of the table in a text, without its head."""
+    return re.findall(r"^\| ([^|]+?) \|", text, re.MULTILINE)[1:]
 
 
 def test_the_errors_table_is_the_code_s() -> None:
@@ -180,13 +185,13 @@ def test_the_text_of_each_error_leads_to_its_section(kind: type[errors.EosSinkEr
 
 def test_the_table_of_commands_is_the_code_s() -> None:
     expected = [[f"`{command.NAME}`", command.HELP] for command in cli.commands()]
-    rows = [row[:2] for row in table(ROOT / "docs" / "command-line.md")]
+    rows = [row[:2] for row in table(ROOT / "docs" / "commands.md")]
     lines = "\n".join(f"| {' | '.join(row)} | PAGE |" for row in expected)
-    assert rows == expected, f"docs/command-line.md needs:\n{lines}"
+    assert rows == expected, f"docs/commands.md needs:\n{lines}"
 
 
 def test_the_page_of_the_command_line_knows_the_environment_and_each_exit_code() -> None:
-    text = (ROOT / "docs" / "command-line.md").read_text()
+    text = (ROOT / "docs" / "commands.md").read_text()
     for option, name in ENVIRONMENT.items():
         assert f"| `{option}` | `{name}` |" in text
     told = re.findall(r"^\| (\d+) \| (.+) \|$", text, re.MULTILINE)

@@ -92,7 +92,7 @@ def test_each_wheel_is_of_this_version_and_its_extras_exist() -> None:
     packaging.read(ROOT / "setup.cfg")
     given = "\n".join(path.read_text() for path in [PAGE, *FILES])
     found = re.findall(r"\beos_sink-([\w.]+)-py3-none-any\.whl(?:\[(\w+)\])?", given)
-    assert len(found) > 3
+    assert len(found) > 1
     assert {version for version, _ in found} == {packaging["metadata"]["version"]}
     extras = {extra for _, extra in found if extra}
     assert extras <= set(packaging["options.extras_require"])
@@ -130,5 +130,5 @@ def test_the_operator_starts_what_the_image_contains() -> None:
 def test_a_platform_is_said_to_have_the_format_where_its_spark_is_4_0_or_newer() -> None:
     rows = table(PAGE)
     assert len(rows) > 8
-    for platform, spark, _, has_format, _ in rows:
+    for platform, spark, _, has_format in rows:
         assert has_format == ("yes" if int(spark.partition(".")[0]) >= 4 else "no"), platform

@@ -33,8 +33,9 @@ _COMPLETED = ROOT / "build" / "zensical.toml"
 _WIDE = "---\nhide:\n  - toc\n---\n\n"
 _STARTS = {
     "index.md": "---\ntitle: Exactly once from PySpark to Kafka\n---\n\n",
-    "kafka-settings.md": _WIDE,
     "guards.md": _WIDE,
+    "options.md": _WIDE,
+    "messages.md": _WIDE,
 }
 
 # Pages whose place in the site is not their name in docs/.

@@ -1,6 +1,6 @@
 """The table of settings: every setting of Java's producer (Kafka 3.9 to 4.3), and its handling.
 
-From ProducerConfig, SslConfigs and SaslConfigs in Kafka's source. docs/kafka-settings.md shows it.
+From ProducerConfig, SslConfigs and SaslConfigs in Kafka's source. docs/options.md shows it.
 """
 
 from __future__ import annotations
@@ -69,12 +69,9 @@ client.dns.lookup client.id compression.type enable.metrics.push
     sasl.oauthbearer.client.credentials.client.id
     sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.scope
     sasl.oauthbearer.sub.claim.name ssl.key.password | same
-compression.gzip.level | translated librdkafka=compression.level clamped | Used where
-    compression.type is gzip.
-compression.lz4.level | translated librdkafka=compression.level clamped | Used where
-    compression.type is lz4; at most 12.
-compression.zstd.level | translated librdkafka=compression.level clamped | Used where
-    compression.type is zstd; at most 12, and -1 at least.
+compression.gzip.level compression.lz4.level compression.zstd.level | translated
+    librdkafka=compression.level clamped | Used where compression.type is this codec; -1 at least,
+    12 at most.
 config.providers | refused accepts= | Placeholders in values would be sent as they are. Write the
     values themselves.
 connections.max.idle.ms | same instead=-1:0 clamped | 60000 by default; Java's is 540000. -1
@@ -85,11 +82,10 @@ enable.idempotence | owned accepts=true | A transactional producer is idempotent
     option.
 interceptor.classes | refused accepts= | An interceptor may change records, and no Java class can
     run here. Make its change to the columns.
-key.serializer | refused | Keys are written as they are, string or binary. Cast the column instead
-    and remove the option.
+key.serializer value.serializer | refused | Keys and values are written as they are, string or
+    binary. Cast the column instead and remove the option.
 linger.ms | same | Used with eos.native=false, with a default of 5. Otherwise a task sends a
-    request when it is full, ten times a second, when its buffer is full, and at its end. No row is
-    visible before the decision, so sending rows earlier gains nothing.
+    request when it is full, ten times a second, when its buffer is full, and at its end.
 max.block.ms | ignored | eos.step.timeout.ms bounds the sink's steps, and a full buffer holds the
     task up.
 max.in.flight.requests.per.connection | same takes=[1-5] | 1 to 5, as for every idempotent
@@ -106,8 +102,7 @@ metadata.recovery.strategy | same | none by default. With rebootstrap, librdkafk
 metric.reporters | ignored accepts= | It concerns the JVM's metrics; librdkafka's statistics take
     their place.
 partitioner.adaptive.partitioning.enable partitioner.availability.timeout.ms | ignored | Rows
-    without a key stay with one partition for some milliseconds (10 by default), as with Java;
-    rows with one go where Java puts them.
+    without a key stay with one partition for some milliseconds (10 by default), as with Java.
 partitioner.class | refused
     accepts=|org\.apache\.kafka\.clients\.producer\.internals\.defaultpartitioner | Rows would go
     to other partitions than this class puts them in. Compute the column partition instead, or
@@ -119,9 +114,9 @@ receive.buffer.bytes | translated librdkafka=socket.receive.buffer.bytes instead
     (the system's) becomes 0, which is librdkafka's default.
 reconnect.backoff.max.ms | same clamped | librdkafka's default is 10000.
 reconnect.backoff.ms | same clamped | 100 by default, 10 for the driver's own clients.
-request.timeout.ms | same instead=0:1 clamped | The brokers' limit, not the client's: how long they
-    wait for the replicas of a produce request. The client's limits are socket.timeout.ms for each
-    request and delivery.timeout.ms for a record.
+request.timeout.ms | same instead=0:1 clamped | How long brokers wait for the replicas of a produce
+    request. The client's limits are socket.timeout.ms for each request and delivery.timeout.ms for
+    a record.
 retries | same takes=0*[1-9]\d* | 1 to 2147483647, as for every idempotent producer.
 retry.backoff.max.ms retry.backoff.ms | same instead=0:1 clamped
 sasl.client.callback.handler.class | refused accepts= | No Java class can run here. The class of
@@ -136,8 +131,8 @@ sasl.kerberos.service.name | same | kafka by default: the brokers' principals ar
 sasl.login.callback.handler.class | refused
     accepts=|(kafkashaded\.)?org\.apache\.kafka\.common\.security\.oauthbearer\.(secured\.)?oauthbearerlogincallbackhandler
     | No Java class can run here; set eos.oauth.token.provider. Kafka's own handler for
-    OAUTHBEARER is accepted: the token comes from sasl.oauthbearer.token.endpoint.url. So are
-    those of Amazon, Google and Microsoft's samples, which are translated.
+    OAUTHBEARER is accepted: the token comes from sasl.oauthbearer.token.endpoint.url. The classes
+    of Amazon, Google and Microsoft's samples are translated.
 sasl.login.class security.providers ssl.provider | refused accepts= | No Java class can run here.
     Remove the option.
 sasl.login.connect.timeout.ms sasl.login.read.timeout.ms | ignored | The clients have their
@@ -147,8 +142,8 @@ sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
     sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms | ignored | librdkafka asks for a
     new token when 80 % of the old one's life is over.
 sasl.mechanism | same takes=plain|scram-sha-256|scram-sha-512|oauthbearer|aws_msk_iam|gssapi |
-    PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM, which becomes OAUTHBEARER, or
-    GSSAPI (Kerberos), for which librdkafka has to be built; has no default here.
+    Set PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM (used as OAUTHBEARER) or
+    GSSAPI (Kerberos, if librdkafka is built with it). There is no default.
 sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
     sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
     sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
@@ -158,13 +153,13 @@ sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
     a token that both Kafka clients support. Set sasl.oauthbearer.client.credentials.client.id and
     .client.secret.
 sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience
-    sasl.oauthbearer.expected.issuer sasl.oauthbearer.jwt.validator.class
-    sasl.oauthbearer.scope.claim.name | ignored | Tokens are checked by the broker.
+    sasl.oauthbearer.expected.issuer sasl.oauthbearer.jwks.endpoint.refresh.ms
+    sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
+    sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
+    sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope.claim.name | ignored | Tokens are
+    checked by the broker.
 sasl.oauthbearer.header.urlencode | refused accepts=false | Client id and secret are sent without
     this encoding. Remove the option, or choose a secret that it does not change.
-sasl.oauthbearer.jwks.endpoint.refresh.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
-    sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url | ignored |
-    It is a setting of the broker.
 sasl.oauthbearer.jwt.retriever.class | refused
     accepts=|org\.apache\.kafka\.common\.security\.oauthbearer\.(default|clientcredentials)jwtretriever
     | Client credentials are the only way to get a token that both Kafka clients support. Set
@@ -201,10 +196,8 @@ ssl.truststore.certificates | translated librdkafka=ssl.ca.pem | PEM text.
 transaction.timeout.ms | translated | The same as eos.transaction.timeout.ms.
 transaction.two.phase.commit.enable | owned accepts=false | The sink finishes its transactions
     itself. Remove the option.
-transactional.id | owned | The sink derives transactional ids from query, slot and partition.
-    Remove the option; eos.transactional.id.prefix sets how they start.
-value.serializer | refused | Values are written as they are, string or binary. Cast the column
-    instead and remove the option.
+transactional.id | owned | The sink makes the transactional ids. Remove the option;
+    eos.transactional.id.prefix sets how they start.
 """
 _LIBRDKAFKA = r"""
 delivery.report.only.error log.queue | owned accepts=false | The sink rests on its value. Remove

@@ -1,6 +1,6 @@
 """The state of a query, its batches and transactions as JSON: the same keys in every command.
 
-docs/status.md documents the keys; they are stable.
+docs/api.md documents the keys; they are stable.
 """
 
 from __future__ import annotations

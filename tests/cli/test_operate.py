@@ -156,7 +156,7 @@ def test_the_page_documents_each_key_of_a_query(world: World, ops: Operator) -> 
     decide_and_end(world)
     found = ops.status().document
     assert found is not None
-    page = (ROOT / "docs" / "status.md").read_text().partition("## For programs")[2]
+    page = (ROOT / "docs" / "api.md").read_text().partition("## For programs")[2]
     keys = [key for row in re.findall(r"^\| (`.+?) \|", page, re.M) for key in row.split(", ")]
     assert sorted(keys) == sorted(f"`{key}`" for key in found["queries"][0])
 

@@ -24,7 +24,7 @@ class Level(Enum):
 
 
 class Check(Enum):
-    """The subject of a check. docs/doctor.md has the condition for "ok"."""
+    """The subject of a check. docs/commands.md has the condition for "ok"."""
 
     BROKERS = "brokers"
     VERSIONS = "versions"

@@ -49,6 +49,6 @@ def check_options(facts: Facts) -> Verdict:
         yield Finding.warning(
             text.rstrip("."),
             "The driver logs this at each start.",
-            "Remove or correct it: docs/kafka-settings.md has a row for each setting.",
+            "Remove or correct it: docs/options.md#kafka-settings lists each setting.",
         )
     return "no setting is ignored or adjusted"

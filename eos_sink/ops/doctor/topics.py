@@ -242,8 +242,7 @@ def check_readers(facts: Facts) -> Verdict:
                 f"{each.offset} on",
                 "Kafka has forgotten to end it there, because the partition had no leader "
                 "(KAFKA-20734). It holds read_committed readers up, and no timeout ends it.",
-                "Start the query, which ends it as it was ended elsewhere "
-                "(docs/runbook.md#readers-stuck).",
+                "Start the query, which ends it as it was ended elsewhere (docs/leaderless.md).",
             )
         elif each.is_late(facts.now_ms):
             yield Finding.warning(
