@@ -80,7 +80,7 @@ def test_each_job_is_bounded_and_may_do_the_least() -> None:
 
 
 def test_a_release_needs_the_tests_and_each_cell_of_the_matrix() -> None:
-    assert {"ci", "build", "matrix"} == set(job_of("release.yml: attest")["needs"])
+    assert {"ci", "nightly", "build", "matrix"} == set(job_of("release.yml: attest")["needs"])
     assert job_of("release.yml: publish")["needs"] == "attest"
     versions = job_of("release.yml: matrix")["strategy"]["matrix"]
     assert versions["spark"] == list(SPARKS)
