@@ -73,7 +73,7 @@ OPTIONS = (
         "eos.dead.letter.topic",
         None,
         "A topic for the rows that Kafka would refuse, such as one that is too large. Without it "
-        "such a row stops the query ([Rejected rows](dead-letter.md)).",
+        "such a row stops the query ([Dead letters](dead-letter.md)).",
     ),
     # The others stand under "Advanced", with the reason to set them.
     Option("kafka.*", None, "Any other [setting of Kafka's clients](#kafka-settings)."),

@@ -240,6 +240,13 @@ def test_each_link_leads_somewhere(page: Path) -> None:
             assert anchor in anchors(there), target
 
 
+@pytest.mark.parametrize("page", [p for p in PAGES if p.name != "design.md"], ids=lambda p: p.name)
+def test_each_thing_has_the_name_of_the_glossary(page: Path) -> None:
+    """docs/how-it-works.md#words."""
+    others = r"small tasks?|rejected rows?|repetitions?"
+    assert re.findall(others, page.read_text(), re.IGNORECASE) == []
+
+
 def test_each_page_is_in_the_index() -> None:
     index = (ROOT / "docs" / "README.md").read_text()
     for page in (ROOT / "docs").rglob("*.md"):
