@@ -54,7 +54,7 @@ class SparkFacts:
 
     Attributes:
         found: Spark finds the sink's format.
-        lookup_python: the Python with which Spark looks up formats: PYSPARK_PYTHON of the driver.
+        lookup_python: the Python with which Spark looks up formats, by the driver's environment.
         settings: those that matter here, if set; options of data sources without their values.
         executors: one for each group of equal ones.
         has_sources: it has the class that the format implements; Spark 3.5 does not.
@@ -103,7 +103,7 @@ def look_at_spark(here: Python, addresses: Sequence[str], client: Translation) -
             return SparkFacts(
                 version=session.version,
                 found=has_sources and _has_format(session),
-                lookup_python=os.environ.get("PYSPARK_PYTHON", ""),
+                lookup_python=_lookup_python(),
                 settings=settings,
                 executors=_look_at_executors(
                     session, make_look(addresses, client, here.versions[_SINK])
@@ -118,6 +118,11 @@ def look_at_spark(here: Python, addresses: Sequence[str], client: Translation) -
         finally:
             if ours:
                 session.stop()
+
+
+def _lookup_python() -> str:
+    names = ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON")
+    return next(filter(None, map(os.environ.get, names)), "")
 
 
 def _has_sources() -> bool:
@@ -198,8 +203,9 @@ def _check_format(facts: SparkFacts) -> Verdict:
         yield Finding.failure(
             f"Spark {facts.version} does not find the format {_FORMAT}; it has asked {asked}",
             f"format('{_FORMAT}') fails with DATA_SOURCE_NOT_FOUND: Spark looks formats up with "
-            "PYSPARK_PYTHON of the driver's environment, and not with spark.pyspark.python.",
-            f"export PYSPARK_PYTHON={sys.executable}",
+            "PYSPARK_DRIVER_PYTHON of the driver's environment, else PYSPARK_PYTHON, and not with "
+            "spark.pyspark.python.",
+            f"unset PYSPARK_DRIVER_PYTHON; export PYSPARK_PYTHON={sys.executable}",
             "Or call eos_sink.register(spark) in the program.",
         )
     if facts.classic and not facts.pinned:
@@ -286,7 +292,7 @@ def _check_python(here: Python, python: Python, where: str) -> Problems:
             f"eos-sink is not in {python.executable} of {where}",
             "Every task fails with a ModuleNotFoundError.",
             install,
-            "Or name the Python that has it: --conf spark.pyspark.python=PATH (docs/deployment.md "
+            "Or name the Python that has it: export PYSPARK_PYTHON=PATH (docs/deployment.md "
             "has more ways).",
         )
         return
