@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from kafka import errors as kafka_errors
 from kafka.protocol.admin.transactions import DescribeProducersRequest
@@ -26,11 +26,9 @@ from eos_sink.protocol.values import (
     HangingLook,
     Place,
     Transaction,
+    TransactionState,
     TransactionStatus,
 )
-
-if TYPE_CHECKING:
-    from eos_sink.kafka.transaction_control import KafkaPythonControl
 
 # A broker that died is known to be dead within its session, 9 s by default.
 _ANSWER_S = 12.0
@@ -40,6 +38,16 @@ _MARKERS_S = 5.0
 _PROBES, _RADIX = 1_000, 31
 # Of a leader in one answer, which is refused from 100 MB on: 300,000 producers in each.
 _PARTITIONS = 8
+
+
+class Coordinators(Protocol):
+    """What is asked of a `TransactionControl`."""
+
+    wire: Wire
+
+    def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]: ...
+
+    def name_producers(self, producers: Iterable[int], deadline: Deadline) -> dict[int, str]: ...
 
 
 class OpenTransaction(NamedTuple):
@@ -53,7 +61,7 @@ class OpenTransaction(NamedTuple):
 
 
 def find_hanging(
-    control: KafkaPythonControl,
+    control: Coordinators,
     topics: Iterable[str],
     names: Collection[str],
     prefix: str,
@@ -103,7 +111,7 @@ def find_hanging(
     return HangingLook([], unknown)
 
 
-def all_coordinate(control: KafkaPythonControl, prefix: str, deadline: Deadline) -> bool:
+def all_coordinate(control: Coordinators, prefix: str, deadline: Deadline) -> bool:
     """True if each partition of __transaction_state has a coordinator that answers: what none of
     them names then is hidden from this principal, so it is none of the query's."""
     ids = probe_ids(prefix)
@@ -121,7 +129,7 @@ def probe_ids(prefix: str) -> list[str]:
 
 
 def find_holders(
-    control: KafkaPythonControl, places: frozenset[Place], deadline: Deadline
+    control: Coordinators, places: frozenset[Place], deadline: Deadline
 ) -> dict[Place, Transaction]:
     """See `eos_sink.kafka.interfaces.TransactionControl.find_holders`."""
     opened, _ = find_open(control.wire, {topic for topic, _ in places}, deadline)
