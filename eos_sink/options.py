@@ -500,7 +500,7 @@ def _check_name(name: str) -> None:
         import difflib
 
         names = [option.name for option in OPTIONS if option.name != "kafka.*"]
-        close = difflib.get_close_matches(name, [*names, *_SPARK_OPTIONS], n=1, cutoff=0.5)
+        close = difflib.get_close_matches(name, [*names, *_SPARK_OPTIONS], n=1, cutoff=0.7)
         known = f"Known are {', '.join(names)} and kafka.*."
         raise _wrong(f"Unknown option {name!r}.", f"Did you mean {close[0]!r}?" if close else known)
 
