@@ -125,7 +125,7 @@ def test_what_was_prepared_is_aborted_and_the_batch_comes_once(on_call: OnCall) 
     query = on_call.query
     query.run_killed_at(FaultPoint.TASK_PREPARED_AFTER)
     status = on_call.status(expect=LOOK)
-    assert status["driver"] == "live"
+    assert status["driver"] == "ended"
     assert status["batch"] == 0
     assert [each["decided"] for each in status["open"]] == [False] * PARTITIONS
     assert all(0 < each["left_ms"] <= 90_000 for each in status["open"])

@@ -75,7 +75,7 @@ class SinkStatus(SparkSide):
         decided_at: when the batch was decided, by the driver's clock.
         behind: the batch is decided and not yet in Spark's commit log. If the query ends now, its
             next start repeats the batch, and the sink writes nothing again. None: not known.
-        driver: whether a driver runs the query: "live", "gone" or "unknown".
+        driver: whether a driver runs the query: "live", "ended", "gone" or "unknown".
         open_decided, undecided: open transactions of the batch, and of one that is being written.
         left_ms: milliseconds until Kafka aborts the first of them; None if none is open.
         steps: seconds of each step, the latest time of each (docs/metrics.md).

@@ -39,7 +39,7 @@ _UNSETTLED = {
     Outcome.LOST.value: 1,
     Outcome.IN_DOUBT.value: 1,
 }
-_ALIVE = {Driver.LIVE.value: 1, Driver.GONE.value: 0}
+_ALIVE = {Driver.LIVE.value: 1, Driver.ENDED.value: 1, Driver.GONE.value: 0}
 
 Ends = Mapping[str, tuple[PartitionOffsets, ...]]
 

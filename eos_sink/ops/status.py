@@ -35,10 +35,12 @@ _TRANSACTIONAL_ID = re.compile(
 
 
 class Driver(Enum):
-    """The state of the driver. One that died counts as live until its group session ends, half an
-    hour by default."""
+    """The state of the driver. Where its process cannot be seen, one that died counts as live until
+    its group session ends, half an hour by default."""
 
     LIVE = "live"
+    ENDED = "ended"
+    """The process that wrote last has; the group lists a member, which is its or a newer run's."""
     GONE = "gone"
     UNKNOWN = "unknown"
 
@@ -198,10 +200,10 @@ class QueryStatus:
     def driver(self) -> Driver:
         if self.hosts is None:
             return Driver.UNKNOWN
-        # The run of a command has ended: a run of the query begins with a record. Even if the run
-        # that wrote last is dead, a member may be a newer one that has not written yet.
-        gone = not self.hosts or (self.run is not None and bool(self.run.tool))
-        return Driver.GONE if gone else Driver.LIVE
+        # The run of a command has ended: a run of the query begins with a record.
+        if not self.hosts or (self.run is not None and bool(self.run.tool)):
+            return Driver.GONE
+        return Driver.ENDED if self.dead else Driver.LIVE
 
     @property
     def last_run_ended(self) -> bool:

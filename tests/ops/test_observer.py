@@ -230,11 +230,11 @@ def test_who_may_see_one_prefix_only_sees_that(world: World) -> None:
     assert len(found.queries[0].open) == 2
 
 
-def test_a_member_wins_over_a_dead_process(world: World) -> None:
+def test_a_member_beside_a_dead_process_may_be_a_newer_run(world: World) -> None:
     """A new run joins before its first record; the one that wrote last may be dead by then."""
     Driver(world).run(0, [b"a"])
     status = replace(Eye(world).sees(), dead=True)
-    assert (status.driver, status.last_run_ended) == (Driving.LIVE, True)
+    assert (status.driver, status.last_run_ended) == (Driving.ENDED, True)
     assert replace(status, hosts=None).driver is Driving.UNKNOWN
     assert replace(status, hosts=()).driver is Driving.GONE
 
