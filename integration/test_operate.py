@@ -110,7 +110,7 @@ def test_a_query_that_runs_well_needs_no_action(on_call: OnCall) -> None:
     assert status["prefix"] == on_call.query.options.names.prefix
     assert status["batch"] == 2
     assert (status["rows"], status["partitions"]) == (PARTITIONS * ROWS, PARTITIONS)
-    assert (status["outcome"], status["driver"], status["open"]) == ("committed", "live", [])
+    assert (status["outcome"], status["driver"], status["open"]) == ("committed", "ended", [])
     assert began <= status["decided_at_ms"] <= time.time() * 1000
     assert "No action needed" in on_call.types("status", on_call.name)
     said = on_call.types("status", f"{on_call.name[:-11]}x", expect=REFUSED)
@@ -241,7 +241,8 @@ def test_foreign_and_newer_records_are_reported_and_the_rest_is_shown(
     assert foreign["key"] == "greeting"
     assert document["queries"][0]["outcome"] == "committed"
     newer = b'{"format":99,"seq":7,"writer":"x"}'
-    producer.produce(place.topic, newer, key=on_call.name, partition=place.partition)
+    key = query.options.names.group
+    producer.produce(place.topic, newer, key=key, partition=place.partition)
     producer.flush(30)
     said = on_call.types("status", expect=LOOK)
     assert "its latest record" in said

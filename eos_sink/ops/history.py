@@ -111,15 +111,17 @@ def read_records(lines: Iterable[LogLine]) -> tuple[list[Written], list[Unreadab
 
 
 def histories(records: Iterable[Written], unreadable: Iterable[Unreadable]) -> dict[str, History]:
-    """Group records by query. An unreadable record counts if its key is a name that the sink makes
-    or that of a query with readable records; it hides the query if it is the latest one."""
+    """Group records by query. An unreadable record counts if its key is one that the sink makes, or
+    that of a query with readable records; it hides the query if it is the latest one."""
     kept: dict[str, list[Written]] = {}
     hidden: dict[str, Unreadable] = {}
     for written in records:
         kept.setdefault(written.query, []).append(written)
+    keys = {find_names(History(q, tuple(w)), DEFAULT_PREFIX).group: q for q, w in kept.items()}
     for each in sorted(unreadable, key=lambda each: each.position.offset):
-        query = QueryNames.of_record(each.key, DEFAULT_PREFIX).shown
-        if query in kept or QueryNames.of_shown(query):
+        names = QueryNames.of_shown(QueryNames.of_record(each.key, DEFAULT_PREFIX).shown)
+        made = names.shown if names is not None and names.group == each.key else None
+        if query := keys.get(each.key, made):
             hidden[query] = each
     found: dict[str, History] = {}
     for query in sorted(kept.keys() | hidden.keys()):

@@ -18,6 +18,7 @@ from eos_sink.protocol.model import (
 from eos_sink.protocol.values import Position
 
 QUERY = "orders-0123456789"
+KEY = f"eos-sink-{QUERY}"
 
 
 def decision(batch: int, producer: int = 1) -> Decision:
@@ -26,7 +27,7 @@ def decision(batch: int, producer: int = 1) -> Decision:
     return Decision(BatchId("s", batch), batch % 2, 1, RowDigest(1, 2, 3), (entry,), topics=topics)
 
 
-def line(offset: int, value: bytes, key: str = QUERY) -> LogLine:
+def line(offset: int, value: bytes, key: str = KEY) -> LogLine:
     return LogLine(key, Position("log", 3, offset), 1000 + offset, value)
 
 
@@ -64,11 +65,13 @@ def test_foreign_records_are_listed_with_their_position() -> None:
         line(0, b"hello", "garbage"),
         line(1, b"{}", "x"),
         line(2, b"", "gone"),
-        line(3, newer, "other-0123456789"),
+        line(3, newer, "eos-sink-other-0123456789"),
+        # Not a key: no driver reads it.
+        line(4, b"?", "orders-0123456789"),
     ]
     records, unreadable = read_records(lines)
     assert records == []
-    assert [str(u.position) for u in unreadable] == [f"log[3]@{offset}" for offset in range(4)]
+    assert [str(u.position) for u in unreadable] == [f"log[3]@{offset}" for offset in range(5)]
     assert unreadable[2].why == "a tombstone"
     assert unreadable[3].why == "format 5"
     # Only what carries a name that the sink makes is a query's.
