@@ -15,6 +15,7 @@ from bench.pages.publication import (
 from bench.result import Label, Result, Series, ratio
 
 _SINKS, _SMALL, _SPARK, _SETTLE, _MEMORY = "sinks", "small-batches", "eos-spark", "settle", "memory"
+_END_TO_END = "end-to-end"
 _OURS, _THEIRS = "kafka-eos", "kafka"
 _DEFAULTS = "default `batch.size` (16 KiB, 1,000,000 bytes)"
 _SHAPES = {
@@ -74,6 +75,17 @@ def _visible(result: Result) -> Iterator[_Row]:
         yield what, number(theirs), number(ours), f"{ours - theirs:+,.0f} ms"
 
 
+def _end_to_end(result: Result) -> Iterator[_Row]:
+    for part in ("p50", "p99"):
+        found = [_one(result, part, peer=peer) for peer in (_THEIRS, _OURS)]
+        if None in found:
+            continue
+        theirs, ours = (each for each in found if each is not None)
+        what = f"ms from a row's creation to a reader, no trigger interval, {part}"
+        medians = (number(each.spread.median) for each in (theirs, ours))
+        yield what, *medians, f"{number(ratio(ours.samples, theirs.samples).median)} times"
+
+
 def _commits(result: Result) -> Iterator[_Row]:
     for tasks in _TASKS:
         found = _one(result, "commit", tasks=tasks)
@@ -98,6 +110,7 @@ _ANSWERS = {
     _SINKS: _rates,
     _SMALL: _small,
     _SPARK: _visible,
+    _END_TO_END: _end_to_end,
     _SETTLE: _commits,
     _MEMORY: _memory,
 }

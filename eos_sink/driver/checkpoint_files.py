@@ -17,6 +17,9 @@ from eos_sink.protocol.values import Offsets
 
 _T = TypeVar("_T")
 
+# Each batch waits for its file, about as long as the file takes to write.
+_PAUSE_S = 0.005
+
 
 class CheckpointFiles(Protocol):
     """See `eos_sink.checkpoint.Checkpoint`."""
@@ -95,7 +98,7 @@ def _poll(deadline: Deadline, ask: Callable[[], _T], done: Callable[[_T], bool])
     # Operators' commands, which read no such file, start without tenacity.
     from eos_sink.kafka.retry import retry_until
 
-    return retry_until(deadline, ask, done)
+    return retry_until(deadline, ask, done, _PAUSE_S)
 
 
 def _missing(files: CheckpointFiles, number: int, deadline: Deadline) -> Exception:

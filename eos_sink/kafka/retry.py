@@ -16,6 +16,7 @@ T = TypeVar("T")
 
 # librdkafka gets the deadline too, and nearly always keeps it, with a better error.
 _GRACE_S = 2.0
+_PAUSE_S = 0.5
 
 
 def call_with_deadline(call: Callable[[], T], deadline: Deadline, what: str) -> T:
@@ -51,12 +52,17 @@ def call_with_deadline(call: Callable[[], T], deadline: Deadline, what: str) -> 
     return result  # type: ignore[return-value]
 
 
-def retry_until(deadline: Deadline, attempt: Callable[[], T], done: Callable[[T], bool]) -> T:
-    """Repeat a read or an idempotent request, with growing, jittered pauses, until `done` accepts
-    its result or the deadline has passed. Returns the last result."""
+def retry_until(
+    deadline: Deadline,
+    attempt: Callable[[], T],
+    done: Callable[[T], bool],
+    longest_s: float = _PAUSE_S,
+) -> T:
+    """Repeat a read or an idempotent request, with growing, jittered pauses of at most `longest_s`,
+    until `done` accepts its result or the deadline has passed. Returns the last result."""
     retrying = tenacity.Retrying(
         retry=tenacity.retry_if_result(lambda result: not done(result)),
-        wait=tenacity.wait_random_exponential(multiplier=0.01, max=0.5),
+        wait=tenacity.wait_random_exponential(multiplier=0.01, max=longest_s),
         stop=lambda _: deadline.passed,
         retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
     )
