@@ -82,8 +82,8 @@ def _end_to_end(result: Result) -> Iterator[_Row]:
             continue
         theirs, ours = (each for each in found if each is not None)
         what = f"ms from a row's creation to a reader, no trigger interval, {part}"
-        medians = (number(each.spread.median) for each in (theirs, ours))
-        yield what, *medians, f"{number(ratio(ours.samples, theirs.samples).median)} times"
+        compared = f"{number(ratio(ours.samples, theirs.samples).median)} times"
+        yield what, number(theirs.spread.median), number(ours.spread.median), compared
 
 
 def _commits(result: Result) -> Iterator[_Row]:
