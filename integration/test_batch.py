@@ -210,7 +210,8 @@ def test_speculation_is_refused_for_a_batch_write_too(query: SparkQuery) -> None
 # --- foreachBatch
 
 
-@pytest.mark.parametrize("way", [pytest.param(SOURCE, marks=pytest.mark.long), FUNCTION])
+@pytest.mark.long
+@pytest.mark.parametrize("way", [SOURCE, FUNCTION])
 def test_a_query_killed_between_its_two_topics_writes_each_row_once_to_both(
     two_topics: SparkQuery,
 ) -> None:

@@ -65,6 +65,7 @@ def killed_after_decision(query: ClusterQuery) -> Process:
     return query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
 
 
+@pytest.mark.long
 def test_a_batch_whose_transactions_time_out_before_the_vote_fails(query: ClusterQuery) -> None:
     process = before_time_out(query, SITES["prepared"].reach)
     query.wait_timed_out()

@@ -456,6 +456,7 @@ def test_spark_takes_what_starting_offsets_returns(copy: Copy) -> None:
     }
 
 
+@pytest.mark.long
 def test_an_operator_resets_the_group_and_accepts_it(copy: Copy) -> None:
     copy.add(60)
     copy.run()

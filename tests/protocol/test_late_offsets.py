@@ -83,7 +83,7 @@ def test_offsets_that_are_late_stop_nobody() -> None:
     assert (story.violations, story.met) == ([], Counter())
 
 
-@pytest.mark.parametrize("step", [120, pytest.param(5, marks=pytest.mark.long)])
+@pytest.mark.parametrize("step", [250, pytest.param(5, marks=pytest.mark.long)])
 @pytest.mark.parametrize("plain", [LATE, UNGROUPED], ids=["group", "no group"])
 @pytest.mark.parametrize("strike", [KILLED, LEFT, Strike(Fault.LEAVE_RUN, 0, 200)])
 def test_whatever_ends_a_run_nobody_is_needed(strike: Strike, plain: SourcePlot, step: int) -> None:

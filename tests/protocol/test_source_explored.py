@@ -24,7 +24,7 @@ from tests.protocol import explore_source
 from tests.protocol.explore_source import SourcePlot, SourceStory
 from tests.protocol.scene import Fault, Gate, Strike
 
-STORIES = 24
+STORIES = 12
 PLOTS = 30
 """Of which one at least shows a defect."""
 PLAIN = SourcePlot()
