@@ -211,7 +211,8 @@ class Lines:
         self, look: Snapshot, measured: Sequence[Throughput], events: Sequence[QueryEvent]
     ) -> None:
         if self._first:
-            self._print(look.at_ms, f"{len(measured)} queries; events from now on:")
+            said = f"Queries: {len(measured)}. Their latest events, then new ones:"
+            self._print(look.at_ms, said)
             events, self._first = events[-_EVENTS:], False
         for each in events:
             self._print(each.at_ms, f"{each.query}: {describe_event(each)}")

@@ -44,7 +44,7 @@ def test_each_event_is_one_line(world: World) -> None:
     driver, shown = Driver(world), Shown(world, lambda out: Lines(out, REACH))
     driver.run(0, [b"a"])
     first = shown.look()
-    assert "1 queries" in first
+    assert "Queries: 1." in first
     assert "decided, 1 rows" in first
     assert first.rstrip().endswith("settled")
     assert shown.look() == ""
