@@ -206,7 +206,8 @@ class Reason:
         "(partitions {partitions}). Going on would lose or double rows.",
         "{same_rows} Otherwise {resolve} shows what is in Kafka; add --accept to keep that (rows "
         "that only the replay has are not written) or --forget to write the replay too (rows that "
-        "both have are there twice).",
+        "both have are there twice). Rows that only the decision has may come again with a later "
+        "batch.",
         _OF_DECISION,
     )
     NEEDS_PARTITIONS = Text(

@@ -44,6 +44,7 @@ class Checkpoint:
         commits: the batches in the commit log.
         state: whether the query has state.
         others: whether it reads other sources, too.
+        youngest: when the youngest of the batches of a number was constructed.
     """
 
     stream: str | None = "stream-1"
@@ -53,6 +54,7 @@ class Checkpoint:
     commits: set[int] = field(default_factory=set)
     state: bool = False
     others: bool = False
+    youngest: dict[int, int] = field(default_factory=dict)
 
     def delete(self) -> None:
         """A run that goes on writes its next files below the same path."""
@@ -134,8 +136,12 @@ class Progress:
         """Note the next batch in the offset log, unless it is there since the start."""
         if self.ends is None:
             self.ends, number, constructed_ms = ends, self._number, next(MOMENTS) * 1000
+            self._checkpoint.youngest[number] = constructed_ms
 
             def note() -> None:
+                if self._checkpoint.youngest[number] > constructed_ms:
+                    # An older run's file that comes late is a known limit (docs/design.md).
+                    raise AnotherRun
                 if number in self._checkpoint.ends:
                     raise AnotherRun
                 self._checkpoint.ends[number] = ends
