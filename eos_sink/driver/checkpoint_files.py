@@ -86,8 +86,9 @@ def await_begun(files: CheckpointFiles, deadline: Deadline) -> None:
     """
 
     def is_begun() -> bool:
-        latest, committed = files.latest_batch(), files.latest_commit()
-        return latest is not None and (committed is None or latest > committed)
+        latest = files.latest_batch()
+        # Before its commit, if the offset log was lost, from which Spark counts.
+        return latest is not None and latest != files.latest_commit()
 
     if not _poll(deadline, is_begun, bool):
         latest = files.latest_batch()

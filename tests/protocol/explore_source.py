@@ -47,6 +47,8 @@ DEFAULTS: tuple[dict[str, str], ...] = (
     {"eos.inline.bytes": "0", "eos.id": "another", "topic": ELSEWHERE},
 )
 """Of a session, in turns. Options that are given count before them."""
+_AGAIN = 2
+"""How often a user starts a query again, for one missing file, before he does the other thing."""
 ALL = {0: 1_000, 1: 1_000}
 ANOTHER_QUERY = {
     "eos.id": "frames",
@@ -177,6 +179,7 @@ class SourceStory:
         self._switch(on=self.plot.own_sink or not self.plot.ungrouped)
         self._begun, self._worked = self._work, self._start
         self._refusals, self._turn = 0, self.plot.chosen
+        self._missing: Counter[str] = Counter()
         self._retried = False
         with time_of(self.world), contextlib.closing(self.scene):
             self._run_on()
@@ -375,6 +378,12 @@ class SourceStory:
         elif once := _WITH_TOPIC.search(remedy):
             self._given["topic"] = once[1]
             self._parse()
+        elif "remove asyncProgressTrackingEnabled" in remedy and isinstance(error, EosSinkError):
+            self._missing[error.data["file"]] += 1
+            if max(self._missing.values()) > _AGAIN:
+                self.scene.late = None
+                self._given = {k: v for k, v in self._given.items() if k not in ASYNCHRONOUS}
+                self._parse()
         elif "until it has finished" in remedy and self.plot.own_sink:
             self._own_sink = True
         elif "--drop" in remedy:

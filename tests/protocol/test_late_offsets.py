@@ -59,7 +59,7 @@ def test_the_offsets_of_another_query_are_refused() -> None:
         await_own(files(3), replace(BATCH, stream="stream-2"), 5, SOON)
 
 
-@pytest.mark.parametrize("begun", [files(0), files(2, 3, commits=2)])
+@pytest.mark.parametrize("begun", [files(0), files(2, 3, commits=2), files(0, commits=2)])
 def test_a_run_begins_with_the_batch_that_has_no_commit(begun: Checkpoint) -> None:
     await_begun(begun, SOON)
 
