@@ -24,7 +24,7 @@ GUARDS = (
             "_commit",
             "self._late_files is not None and reports and reports[0].batch.numbering.is_by_spark",
         ),
-        f"{_LATE}test_whatever_ends_a_run_nobody_is_needed[strike0-group-120]",
+        f"{_LATE}test_whatever_ends_a_run_nobody_is_needed[strike0-group-250]",
         outside="the model's batches are the same when they are repeated",
     ),
     guard(
