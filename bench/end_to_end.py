@@ -63,13 +63,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for number in range(parsed.rounds):
             for peer in PEERS if number % 2 == 0 else reversed(PEERS):
                 latencies, progress = _turn(kafka, spark, peer, parsed.seconds)
-                for name, value in _percentiles(latencies).items():
+                parts = _percentiles(latencies)
+                for name, value in parts.items():
                     notebook.note(name, "ms", value, peer=peer)
                 for step in STEPS:
                     took = [float(each[step]) for each in progress if step in each]
                     if took:
                         notebook.note(step, "ms", spread(took).median, peer=peer)
-                to_stderr(f"{peer}: {_percentiles(latencies)} of {len(latencies):,} rows")
+                to_stderr(f"{peer}: {parts} of {len(latencies):,} rows")
                 # Each time, so that a run that is ended early has shown something.
                 notebook.result().write(parsed.out)
         spark.stop()

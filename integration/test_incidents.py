@@ -66,7 +66,7 @@ def test_wrong_servers_are_corrected_and_the_query_goes_on(query: Query) -> None
     query.check()
 
 
-def test_readers_behind_another_program_learn_its_name_and_go_on_when_it_ends(
+def test_readers_behind_another_program_are_told_where_and_go_on_when_it_ends(
     query: Query,
 ) -> None:
     servers, name = query.options.cluster.servers, unique("app")

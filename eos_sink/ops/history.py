@@ -117,10 +117,10 @@ def histories(records: Iterable[Written], unreadable: Iterable[Unreadable]) -> d
     hidden: dict[str, Unreadable] = {}
     for written in records:
         kept.setdefault(written.query, []).append(written)
-    keys = {find_names(History(q, tuple(w)), DEFAULT_PREFIX).group: q for q, w in kept.items()}
+    keys = {QueryNames.of_record(q, w[-1].record.prefix).log_key: q for q, w in kept.items()}
     for each in sorted(unreadable, key=lambda each: each.position.offset):
         names = QueryNames.of_shown(QueryNames.of_record(each.key, DEFAULT_PREFIX).shown)
-        made = names.shown if names is not None and names.group == each.key else None
+        made = names.shown if names is not None and names.log_key == each.key else None
         if query := keys.get(each.key, made):
             hidden[query] = each
     found: dict[str, History] = {}
