@@ -16,7 +16,7 @@ from unittest import mock
 from tenacity import nap
 
 from eos_sink.decision_log.opening import Opened, Opening
-from eos_sink.driver import session
+from eos_sink.driver import checkpoint_files, session
 from eos_sink.errors import OutcomeUnknownError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.task import writer
@@ -359,5 +359,8 @@ def time_of(world: World) -> Iterator[None]:
     defaults = mock.patch.object(Deadline.__init__, "__defaults__", (world.cluster.clock,))
     pauses = mock.patch.object(nap, "time", SimpleNamespace(sleep=world.cluster.clock.advance))
     moments = mock.patch.object(session, "time", SimpleNamespace(time=partial(next, MOMENTS)))
-    with defaults, pauses, opens, moments, mock.patch.object(writer._Opening, "begin", begin):
+    # A file that never comes is asked for until the deadline.
+    seldom = mock.patch.object(checkpoint_files, "_PAUSE_S", 0.25)
+    opening = mock.patch.object(writer._Opening, "begin", begin)
+    with defaults, pauses, opens, moments, seldom, opening:
         yield

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 
 from eos_sink.decision_log.codec import decode, is_claim
@@ -276,5 +277,11 @@ def _decisions_in(entries: Iterable[Entry]) -> list[Decision]:
 
 
 def _records_in(entries: Iterable[Entry]) -> list[LogRecord]:
-    values = [entry.value or b"" for entry in entries]
-    return [decode(value, "") for value in values if value and not is_claim(value)]
+    records = (_record_in(entry.value or b"") for entry in entries)
+    return [record for record in records if record is not None]
+
+
+@lru_cache(4096)
+def _record_in(value: bytes) -> LogRecord | None:
+    """The same records are read at each step of a story."""
+    return decode(value, "") if value and not is_claim(value) else None
