@@ -337,6 +337,8 @@ class SourceStory:
         elif fault is Fault.SOURCE_AGAIN:
             self.scene.heal()
             self.world.make_input_again()
+            # Without the option nobody notices it: Spark skips rows of the new one.
+            self._switch(on=True)
         elif fault is Fault.OTHER_TOPIC:
             given["topic"] = TOPIC if given["topic"] == ELSEWHERE else ELSEWHERE
         self._parse()
