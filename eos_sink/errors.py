@@ -115,9 +115,14 @@ def _rebuild(
 
 
 class ConfigurationError(EosSinkError):
-    """An option, a column or the query's identity is wrong; nothing was written."""
+    """An option, a column or the query's identity is wrong; nothing was written.
+
+    Attributes:
+        errors: one for each option, if several are wrong; else empty.
+    """
 
     _action = Action.FIX
+    errors: tuple[ConfigurationError, ...] = ()
 
 
 class ClusterError(EosSinkError):

@@ -6,9 +6,10 @@ Spark passes their names in lower case. docs/options.md shows the table `OPTIONS
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import ParamSpec, TypeVar, cast
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.identity import (
@@ -37,6 +38,9 @@ from eos_sink.sink_options import (
 )
 
 DISCARD_STATE = "eos.source.discard.state"
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -198,6 +202,8 @@ _PRINTABLE = re.compile(r"[ -~]+")
 _MOST_NUMBER = 2**31 - 1
 _APP, _VERSION, _WRITE = "txnappid", "txnversion", "eos.write.id"
 _MOST = 2**63 - 1
+_METRICS = "eos.metrics.log"
+_NOTHING = " Nothing was written."
 
 
 class Kind(Enum):
@@ -302,9 +308,80 @@ def _whole(number: str, name: str) -> int:
     return int(number)
 
 
+class _Attempts:
+    """Parses one option after the other, so that all that are wrong are told at once."""
+
+    def __init__(self) -> None:
+        self._errors: list[ConfigurationError] = []
+
+    def __call__(self, parse: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Return what was parsed; after an error only `check` may be called, which raises it."""
+        try:
+            return parse(*arguments, **named)
+        except ConfigurationError as error:
+            # Two options may be read from the text of a third.
+            if str(error) not in map(str, self._errors):
+                self._errors.append(error)
+            return cast("T", None)
+
+    def check(self) -> None:
+        """Raises ConfigurationError if an attempt has failed."""
+        if len(self._errors) == 1:
+            raise self._errors[0]
+        if self._errors:
+            told = (f"{e.message} {e.remedy.removesuffix(_NOTHING)}".strip() for e in self._errors)
+            error = _wrong(" ".join(told), f"Correct these {len(self._errors)}.")
+            error.errors = tuple(self._errors)
+            raise error
+
+
 def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> SinkOptions:
+    attempt = _Attempts()
     for name in options:
-        _check_name(name)
+        attempt(_check_name, name)
+    attempt(_check_brokers, options)
+    transaction_timeout_ms = attempt(_transaction_timeout, options)
+    client = attempt(translate, _kafka_settings(options), transaction_timeout_ms)
+    prefix, topic = attempt(_prefix, options), attempt(_topic, options)
+    log_topic = attempt(_log_topic, options)
+    log_replication = attempt(_number, options, "eos.log.replication.factor", 1)
+    native, metrics_log = attempt(_flag, options, "eos.native"), attempt(_flag, options, _METRICS)
+    step_timeout_ms = attempt(_number, options, "eos.step.timeout.ms", _MIN_TIMEOUT_MS)
+    most_inline = attempt(_number, options, "eos.inline.bytes", 0)
+    destinations = attempt(_destinations, options)
+    dead_letter_topic = attempt(_dead_letter_topic, options)
+    source = attempt(_source, options)
+    late_checkpoint = attempt(_late_checkpoint, options)
+    attempt.check()
+    # Within the client's limit for a record, which then need not be checked.
+    largest = int(client.settings.get("message.max.bytes", _CLIENTS_RECORD_BYTES))
+    inline_bytes = min(most_inline, largest)
+    return SinkOptions(
+        names=QueryNames(prefix, query),
+        topic=topic,
+        cluster=ClusterConfig(
+            client,
+            log_topic=log_topic,
+            prefix=prefix,
+            log_replication=log_replication,
+            native=native,
+            # Not larger than those of tasks.
+            driver_batch_bytes=max(1, inline_bytes),
+        ),
+        timestamp_column=_given(options, "eos.timestamp.column"),
+        transaction_timeout_ms=transaction_timeout_ms,
+        step_timeout=step_timeout_ms / 1000,
+        origin=origin,
+        destinations=destinations,
+        dead_letter_topic=dead_letter_topic,
+        metrics_log=metrics_log,
+        inline_bytes=inline_bytes,
+        source=source,
+        late_checkpoint=late_checkpoint,
+    )
+
+
+def _check_brokers(options: Mapping[str, str]) -> None:
     if not options.get("kafka.bootstrap.servers", "").strip():
         raise _wrong(
             "Option kafka.bootstrap.servers is missing.",
@@ -314,33 +391,6 @@ def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> Sin
             else "In SQL, insert into a view (CREATE TEMPORARY VIEW ... USING `kafka-eos` OPTIONS "
             "(...)): Spark passes a data source in Python none of the options of a table.",
         )
-    transaction_timeout_ms = _transaction_timeout(options)
-    kafka = _kafka_settings(options)
-    client = translate(kafka, transaction_timeout_ms)
-    prefix, inline_bytes = _prefix(options), _inline_bytes(options, client.settings)
-    return SinkOptions(
-        names=QueryNames(prefix, query),
-        topic=_topic(options),
-        cluster=ClusterConfig(
-            client,
-            log_topic=_log_topic(options),
-            prefix=prefix,
-            log_replication=_number(options, "eos.log.replication.factor", 1),
-            native=_flag(options, "eos.native"),
-            # Not larger than those of tasks.
-            driver_batch_bytes=max(1, inline_bytes),
-        ),
-        timestamp_column=_given(options, "eos.timestamp.column"),
-        transaction_timeout_ms=transaction_timeout_ms,
-        step_timeout=_number(options, "eos.step.timeout.ms", _MIN_TIMEOUT_MS) / 1000,
-        origin=origin,
-        destinations=_destinations(options),
-        dead_letter_topic=_dead_letter_topic(options),
-        metrics_log=_flag(options, "eos.metrics.log"),
-        inline_bytes=inline_bytes,
-        source=_source(options),
-        late_checkpoint=_late_checkpoint(options),
-    )
 
 
 def _late_checkpoint(options: Mapping[str, str]) -> str | None:
@@ -405,12 +455,6 @@ def _source(options: Mapping[str, str]) -> SourceOptions | None:
 
     topics = parse_source_topics(options)
     return SourceOptions(group, normalised_location(checkpoint), topics, discards_state)
-
-
-def _inline_bytes(options: Mapping[str, str], client: Mapping[str, str]) -> int:
-    """Within the client's limit for a record, which then need not be checked."""
-    most = _number(options, "eos.inline.bytes", 0)
-    return min(most, int(client.get("message.max.bytes", _CLIENTS_RECORD_BYTES)))
 
 
 def _destinations(options: Mapping[str, str]) -> Destinations | None:
@@ -542,4 +586,4 @@ def _flag(options: Mapping[str, str], name: str) -> bool:
 
 
 def _wrong(what: str, remedy: str) -> ConfigurationError:
-    return ConfigurationError(what, remedy=f"{remedy} Nothing was written.")
+    return ConfigurationError(what, remedy=f"{remedy}{_NOTHING}")

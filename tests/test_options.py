@@ -41,6 +41,16 @@ def test_two_options_are_enough_and_the_rest_is_as_the_table_says() -> None:
     assert options.cluster.client.settings == {"bootstrap.servers": "b:9092"}
 
 
+def test_several_wrong_options_are_told_at_once() -> None:
+    wrong = {"eos.nativ": "true", "eos.metrics.log": "1", "eos.step.timeout.ms": "soon"}
+    with pytest.raises(ConfigurationError) as error:
+        parse_options({**ENOUGH, **wrong, "kafka.acks": "1"})
+    assert len(error.value.errors) == 4
+    for told in ("'eos.nativ'", "'eos.native'?", "eos.metrics.log", "'soon'", "kafka.acks"):
+        assert told in str(error.value)
+    assert str(error.value).count("Nothing was written") == 1
+
+
 @pytest.mark.parametrize("value", ["1", "no", ""])
 def test_a_flag_is_true_or_false(value: str) -> None:
     assert "eos.native" in refused({**ENOUGH, "eos.native": value})

@@ -104,12 +104,13 @@ def _open_stores(answer: Acceptance, known: Mapping[str, Given]) -> None:
 
 
 def _find_error(options: Mapping[str, str], way: Way) -> ConfigurationError | None:
-    """The error that a query with these options raises at its start, before it calls Kafka."""
+    """The first error that a query with these options raises at its start, before it calls
+    Kafka."""
     numbered = not way.writes and not _VERSIONS.isdisjoint(options)
     try:
         (parse_batch_options if way is Way.BATCH or numbered else parse_options)(options)
     except ConfigurationError as error:
-        return error
+        return error.errors[0] if error.errors else error
     return None
 
 
