@@ -117,10 +117,11 @@ bench-small: $(VENV)/.setup-dev kafka ## Measure batches with few rows; writes d
 	@$(BIN)/python -m bench.publish targets 'small batches' sockets
 
 .PHONY: bench-scale
-bench-scale: $(VENV)/.setup-dev kafka ## Measure the driver's steps by number of tasks; writes docs/performance.md
+bench-scale: $(VENV)/.setup-dev kafka ## Measure many tasks, queries and topics; writes docs/performance.md
 	@$(BIN)/python -m bench.settle
 	@$(BIN)/python -m bench.requests
-	@$(BIN)/python -m bench.publish settling formulas inline 'what follows'
+	@$(BIN)/python -m bench.many
+	@$(BIN)/python -m bench.publish settling requests inline many
 
 # HOURS=1.1 for a long run, SEED=7 to repeat one, OUT=... for another directory.
 .PHONY: chaos

@@ -28,6 +28,7 @@ class Query:
         kafka: the cluster.
         partitions: of the topic.
         given: more options of the sink, and those that are to differ.
+        like: a query whose clients its committer and tasks use.
 
     Attributes:
         given: all options.
@@ -35,7 +36,12 @@ class Query:
     """
 
     def __init__(
-        self, kafka: KafkaCluster, partitions: int, given: Mapping[str, str] | None = None
+        self,
+        kafka: KafkaCluster,
+        partitions: int,
+        given: Mapping[str, str] | None = None,
+        *,
+        like: Query | None = None,
     ) -> None:
         self.topic = f"bench-{uuid.uuid4().hex[:8]}"
         kafka.create_topic(self.topic, partitions)
@@ -46,9 +52,13 @@ class Query:
             **(given or {}),
         }
         self._options = parse_options(self.given)
-        self._of_plan, self.clients, self._of_tasks = (
-            ConfluentKafka(self._options.cluster) for _ in range(3)
-        )
+        self._of_plan = ConfluentKafka(self._options.cluster)
+        self.clients: ConfluentKafka
+        self._of_tasks: ConfluentKafka
+        if like is None:
+            self.clients, self._of_tasks = (ConfluentKafka(self._options.cluster) for _ in range(2))
+        else:
+            self.clients, self._of_tasks = like.clients, like._of_tasks
         self.planner = Planner(self._of_plan, self._options)
         self.committer = Committer(self.clients, self._options)
         self._batch = 0
@@ -56,7 +66,7 @@ class Query:
     def write(self, plan: Plan, tasks: Iterable[Rows]) -> list[TaskReport]:
         """Write the next batch, a task for the rows of each partition, some at the same time."""
         self._batch += 1
-        batch = BatchId("bench", self._batch)
+        batch = BatchId(self.topic, self._batch)
 
         def write(partition: int, rows: Rows) -> TaskReport:
             return TaskWriter(self._of_tasks, self._options, plan).write(batch, partition, rows)
@@ -64,10 +74,15 @@ class Query:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             return [each.result() for each in [pool.submit(write, *x) for x in enumerate(tasks)]]
 
-    def close(self) -> None:
+    def leave(self) -> None:
+        """End its driver; clients that others use stay."""
         self.planner.close()
-        for each in (self._of_plan, self.clients, self._of_tasks):
-            each.close()
+        self._of_plan.close()
+
+    def close(self) -> None:
+        self.leave()
+        self.clients.close()
+        self._of_tasks.close()
 
 
 def row_for_each(partitions: int) -> Rows:

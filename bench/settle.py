@@ -39,7 +39,9 @@ IDLE = (0, 10, 100, 1000)
 PARTITIONS, WRITTEN = 6, 2
 BROKERS = 3
 _LONG_S = 120.0
-_TRANSACTIONS = {"eos.inline.bytes": "0"}
+# As many as Kafka has by default.
+COORDINATORS = {"transaction.state.log.num.partitions": 50}
+TRANSACTIONS = {"eos.inline.bytes": "0"}
 
 
 def main() -> int:
@@ -49,8 +51,7 @@ def main() -> int:
     parser.add_argument("--version", default="4.3.0", help="of the brokers")
     arguments = parser.parse_args()
     numbers = [int(number) for number in arguments.tasks.split(",")]
-    properties = {"transaction.state.log.num.partitions": 50}
-    with start_kafka(BROKERS, arguments.version, properties=properties) as kafka:
+    with start_kafka(BROKERS, arguments.version, properties=COORDINATORS) as kafka:
         assert isinstance(kafka, LocalCluster)
         bench = Batches(kafka, Notebook("settle", arguments.version, {"rounds": arguments.rounds}))
         bench.warm_up()
@@ -82,7 +83,7 @@ class Batches:
 
     def __init__(self, kafka: LocalCluster, notebook: Notebook) -> None:
         self.notebook = notebook
-        self._query, self._sparse = (Query(kafka, PARTITIONS, _TRANSACTIONS) for _ in range(2))
+        self._query, self._sparse = (Query(kafka, PARTITIONS, TRANSACTIONS) for _ in range(2))
         self._logs = kafka.directory
         self._times = StepTimes()
         LOGGER.setLevel(logging.INFO)

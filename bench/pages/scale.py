@@ -1,13 +1,13 @@
-"""The tables about scale: settling by the number of tasks, formulas, conclusions."""
+"""The tables about scale: settling by the number of tasks, requests, many tasks and queries."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 import matplotlib as mpl
 from matplotlib import pyplot as plt
 
-from bench import scale
+from bench.many import OF_EACH, SHOWN
 from bench.pages.publication import (
     PERFORMANCE_PAGE,
     RESULTS_PAGE,
@@ -19,8 +19,7 @@ from bench.pages.publication import (
     table,
 )
 from bench.requests import PARTITIONS
-from bench.result import Result, spread
-from bench.scale import Fit, fit, medians
+from bench.result import Label, Result, spread
 from eos_sink_lab.verify.pages import (
     BLUE,
     GREEN,
@@ -31,11 +30,10 @@ from eos_sink_lab.verify.pages import (
     render_svg,
 )
 
-SETTLE, REQUESTS = "settle", "requests"
+SETTLE, REQUESTS, MANY = "settle", "requests", "many"
 _PHASES = {"plan": "plan", "tasks": "all tasks", "commit": "vote, decide, settle"}
-_TASKS = (10, 1_000, 10_000)
-_QUERIES, _EVERY_S, _OF_EACH = 1_000, 10, 10
-_RECORD_LIMIT = 16 * 1024 * 1024
+# Heartbeats come by the clock, and are not of a batch.
+_HEARTBEAT = "HEARTBEAT"
 _STEPS = {
     "vote": "vote",
     "decide": "decide",
@@ -76,62 +74,63 @@ def settling(results: Results) -> Iterator[str]:
     )
 
 
-def formulas(results: Results) -> Iterator[str]:
-    """Each formula, its predictions, and the measurements."""
-    yield "| cost | unit | formula | tasks | predicted | measured |"
-    yield "|---|---|---|--:|--:|--:|"
-    for each in _fits(results):
-        line = each.line
-        formula = f"{number(line.base)} + {number(line.each)} * tasks"
-        for tasks, measured in each.between.items():
-            told = f"{tasks} | {number(line.at(tasks))} | {number(measured)} |"
-            yield f"| {each.what} | {each.unit} | {formula} | {told}"
-    yield ""
-    yield "Requests of a warm batch, each task with one row for each of "
-    yield f"{PARTITIONS} partitions, by what sends them:"
+def medians(result: Result, what: str) -> dict[int, float]:
+    """Of a quantity that was measured by the number of tasks."""
+    found = [each for each in result.having(what) if "tasks" in each.labels]
+    return {int(each.labels["tasks"]): each.spread.median for each in found}
+
+
+def asked(results: Results) -> Iterator[str]:
+    """Requests of batches whose tasks open a transaction each."""
+    yield f"Requests of a warm batch, each task with one row for each of {PARTITIONS} partitions,"
+    yield "by what sends them:"
     yield ""
     yield from _by_api(results[REQUESTS])
 
 
-def follows(results: Results) -> Iterator[str]:
-    """The formulas at ten, a thousand and ten thousand tasks, and at a thousand queries."""
-    fits = {each.what: each for each in _fits(results)}
-    asked = [each for name, each in fits.items() if name.startswith("requests")]
-    size, log = fits["decision"], fits["coordinators' log"]
-    rows = [
-        ["requests", *(number(_sum(asked, n)) for n in _TASKS)],
-        ["transactional ids", *(f"{scale.transactional_ids(1, n):,}" for n in _TASKS)],
-        ["decision, bytes", *(number(size.line.at(n)) for n in _TASKS)],
-        ["coordinators' log, bytes per replica", *(number(log.line.at(n)) for n in _TASKS)],
-        *(
-            [f"{name}, ms", *(number(fits[name].line.at(n)) for n in _TASKS)]
-            for name in ("vote", "decide", "settle", "next plan")
-        ),
-    ]
-    yield "One query, per batch:"
+def many(results: Results) -> Iterator[str]:
+    """Many tasks, many queries and many topics."""
+    found = results[MANY]
+    yield f"Measured {measured_on(found)}"
+    yield f"The machine's load was {number(found.machine['load'][0])}. Three brokers, replication"
+    yield "factor 3, `min.insync.replicas` 2."
     yield ""
-    yield from table(["tasks", *(f"{n:,}" for n in _TASKS)], rows)
-    most = scale.most_tasks(size.line, _RECORD_LIMIT)
-    yield f"A decision reaches the log's `max.message.bytes` of 16 MiB at about {most:,} tasks."
+    yield "One query, a batch each:"
     yield ""
-    yield f"{_QUERIES:,} queries of {_OF_EACH} tasks each, a batch every {_EVERY_S} s:"
+    tasks = sorted(medians(found, "commit"))
+    sizes = {
+        "decision, bytes": "decision size",
+        "coordinators' log, bytes per replica": "coordinator's log",
+    }
+    rows = [[name, *_numbers(medians(found, what), tasks)] for name, what in sizes.items()]
+    for what in ("vote", "decide", "settle", "plan"):
+        times = {n: 1000 * value for n, value in medians(found, what).items()}
+        rows.append([f"{_STEPS[what]}, ms", *_numbers(times, tasks)])
+    yield from table(["tasks", *(f"{n:,}" for n in tasks)], rows)
+    queries = int(found.parameters["queries"])
+    ids = int(found.one("transactional ids").spread.median)
+    log = found.one("decision log").spread.median
+    yield f"{queries:,} queries with a topic and {OF_EACH} tasks each, one after the other:"
+    yield f"{ids:,} transactional ids in the end, {number(log / 1000)} kB of decision log a"
+    yield f"replica; `eos-sink status` of all takes {number(found.one('status').spread.median)} s."
+    yield "Milliseconds:"
     yield ""
-    record = size.line.at(_OF_EACH)
-    each_second = _QUERIES / _EVERY_S
-    idle = sum(s.spread.median for s in results[REQUESTS].having("idle"))
-    ids = scale.transactional_ids(_QUERIES, _OF_EACH)
-    coordinators = log.line.at(_OF_EACH) * each_second
+    steps = {"start": ("plan", False), "next plan": ("plan", True), "`commit()`": ("commit", True)}
+    ends = {SHOWN: f"the first {SHOWN} queries", queries: f"the last {SHOWN} of {queries:,}"}
     yield from table(
-        ["", "on the whole cluster"],
+        ["", *ends.values()],
         [
-            ["requests per second for batches", number(_sum(asked, _OF_EACH) * each_second)],
-            ["requests per second when idle", number(idle * _QUERIES)],
-            ["transactional ids", f"{ids:,}"],
-            ["static group members", f"{_QUERIES:,}"],
-            ["decision log, bytes per second and replica", number(record * each_second)],
-            ["decision log, live bytes", number(record * _QUERIES)],
-            ["coordinators' log, bytes per second and replica", number(coordinators)],
-            ["bytes that a plan reads", number(scale.read_by_a_plan(_QUERIES, record))],
+            [name, *(_milliseconds(found, what, queries=n, warm=warm) for n in ends)]
+            for name, (what, warm) in steps.items()
+        ],
+    )
+    yield f"A query with one task and a row for each of the {queries:,} topics, milliseconds:"
+    yield ""
+    yield from table(
+        ["", "first batch", "next batches"],
+        [
+            [name, *(_milliseconds(found, what, topics=queries, warm=w) for w in (False, True))]
+            for name, what in {"plan": "plan", "task": "write", "`commit()`": "commit"}.items()
         ],
     )
 
@@ -163,24 +162,24 @@ def plot(results: Results) -> str:
         return render_svg(figure)
 
 
-def _fits(results: Results) -> Iterator[Fit]:
-    settle, counted = results[SETTLE], results[REQUESTS]
-    for phase, name in _PHASES.items():
-        asked = scale.requests(counted, phase)
-        yield fit(f"requests: {name}", "a batch", asked)
-    yield fit("decision", "B", medians(settle, "decision size"))
-    yield fit("coordinators' log", "B", medians(settle, "coordinator's log"))
-    for what, name in _STEPS.items():
-        yield fit(name, "ms", {n: 1000 * value for n, value in medians(settle, what).items()})
+def _numbers(values: Mapping[int, float], tasks: Iterable[int]) -> list[str]:
+    return [number(values[n]) for n in tasks]
 
 
-def _sum(fits: Sequence[Fit], tasks: int) -> float:
-    return sum(each.line.at(tasks) for each in fits)
+def _requests(result: Result, phase: str, *, inline: bool) -> dict[int, float]:
+    """All requests of a phase in a batch, by the number of tasks, which are all inline or not at
+    all."""
+    found: dict[int, float] = {}
+    for each in result.having("requests", phase=phase, inline=inline):
+        if each.labels["api"] != _HEARTBEAT:
+            tasks = int(each.labels["tasks"])
+            found[tasks] = found.get(tasks, 0.0) + each.spread.median
+    return found
 
 
 def _by_api(found: Result, *, inline: bool = False) -> Iterator[str]:
     counted = found.having("requests", inline=inline)
-    series = [each for each in counted if each.labels["api"] != scale.HEARTBEAT]
+    series = [each for each in counted if each.labels["api"] != _HEARTBEAT]
     tasks = sorted({int(each.labels["tasks"]) for each in series})
     kinds = sorted(
         {(str(s.labels["phase"]), str(s.labels["client"]), str(s.labels["api"])) for s in series}
@@ -196,12 +195,12 @@ def _by_api(found: Result, *, inline: bool = False) -> Iterator[str]:
         }
         cells = [number(same.get(n, 0)) for n in tasks]
         rows.append([f"{_PHASES[phase]}: {api} ({client})", *cells])
-    asked = [scale.requests(found, phase, inline=inline) for phase in order]
-    rows.append(["all", *(number(sum(each.get(n, 0) for each in asked)) for n in tasks)])
+    sums = [_requests(found, phase, inline=inline) for phase in order]
+    rows.append(["all", *(number(sum(each.get(n, 0) for each in sums)) for n in tasks)])
     yield from table(["tasks", *map(str, tasks)], rows)
 
 
-def _milliseconds(found: Result, what: str, **labels: int) -> str:
+def _milliseconds(found: Result, what: str, **labels: Label) -> str:
     series = [s for s in found.having(what, **labels) if len(s.labels) == len(labels)]
     if not series:
         return "none"
@@ -213,6 +212,6 @@ def _middle(found: Result, what: str, **labels: int) -> str:
 
 
 SETTLING = Publication("settling", RESULTS_PAGE, (SETTLE,), settling, {"settling.svg": plot})
-FORMULAS = Publication("formulas", RESULTS_PAGE, (SETTLE, REQUESTS), formulas)
+ASKED = Publication("requests", RESULTS_PAGE, (REQUESTS,), asked)
 INLINE = Publication("inline", RESULTS_PAGE, (REQUESTS,), inline)
-FOLLOWS = Publication("what follows", PERFORMANCE_PAGE, (SETTLE, REQUESTS), follows)
+MANY_OF_EACH = Publication("many", PERFORMANCE_PAGE, (MANY,), many)
