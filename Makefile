@@ -14,7 +14,7 @@ SIDE_BY_SIDE = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 export PYTHON
 
 # The set-up is repeated if one of these files is newer than its stamp.
-WANTS := setup.cfg pyproject.toml tools/setup
+WANTS := setup.cfg pyproject.toml tools/requirements.txt tools/setup
 
 .PHONY: help
 help: ## Show this list

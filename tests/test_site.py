@@ -99,17 +99,16 @@ def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere() -> None:
 
 
 def test_a_page_links_its_file_where_the_repository_is_known() -> None:
-    github = {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "some/where"}
     linked = "](https://github.com/some/where/blob/HEAD/docs/errors.md)"
-    assert linked in site._origin("docs/errors.md", github)
-    assert not site._origin("docs/errors.md", {})
+    assert linked in site._origin("docs/errors.md", "https://github.com/some/where")
+    assert not site._origin("docs/errors.md", "")
 
 
 def test_the_site_tells_its_version_and_keeps_the_other_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(site, "_COMPLETED", tmp_path / "zensical.toml")
-    site.complete({})
+    site.complete()
     settings = tomllib.loads(site._COMPLETED.read_text())["project"]
     assert version("eos-sink") in settings.pop("copyright")
     assert settings.keys() == project().keys()

@@ -32,7 +32,7 @@ def badges() -> dict[str, str]:
     sparks = [version.rpartition(".")[0] for version in SPARKS]
     return {
         "state": status,
-        "licence": about["license"],
+        "licence": about["license_expression"],
         "Python": f"{PYTHONS[0]} to {PYTHONS[-1]}",
         "Spark": f"{sparks[0]} to {sparks[-1]}",
     }

@@ -3,7 +3,7 @@
 The pages stay what they are in the tree, readable there with links from file to file. For the site
 they are brought together in build/docs: README.md is its start page, docs/README.md the list of all
 pages, and what a page links to outside of docs/ comes along. zensical.toml holds the navigation.
-The version, and the repository where GitHub's workflows tell it, are added to it in build/.
+The version and the repository are added to it in build/.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
-from setup import repository
+from eos_sink.version import REPOSITORY
 from tools import dark
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -68,7 +68,7 @@ def assemble(to: Path = PAGES) -> None:
     for source, place in pages().items():
         text = _markdown(source)
         moved = _moved(text, lambda link, source=source: _place_of(link, source, files))
-        whole = f"{_STARTS.get(place, '')}{moved}{_origin(source, os.environ)}"
+        whole = f"{_STARTS.get(place, '')}{moved}{_origin(source)}"
         (to / place).write_text(whole, encoding="utf-8")
     for source, place in files.items():
         (to / place).parent.mkdir(parents=True, exist_ok=True)
@@ -87,21 +87,20 @@ def _markdown(source: str) -> str:
     return text if source.endswith(".md") else f"# Licence\n\n```text\n{text.rstrip()}\n```\n"
 
 
-def _origin(source: str, environ: Mapping[str, str]) -> str:
+def _origin(source: str, repository: str = REPOSITORY) -> str:
     """The last line of a page: its file in the repository, which can be edited there."""
-    there = repository(environ)
-    return f"\n[View or edit this page]({there}/blob/HEAD/{source})\n" if there else ""
+    link = f"\n[View or edit this page]({repository}/blob/HEAD/{source})\n"
+    return link if repository else ""
 
 
-def complete(environ: Mapping[str, str]) -> None:
+def complete() -> None:
     """Write the configuration with what zensical.toml cannot know."""
     packaging = configparser.ConfigParser()
     packaging.read(ROOT / "setup.cfg", encoding="utf-8")
     about = packaging["metadata"]
-    there = repository(environ)
-    notice = f"{about['name']} {about['version']}, {about['license']}"
+    notice = f"{about['name']} {about['version']}, {about['license_expression']}"
     # The theme's own link to a repository asks GitHub for its stars; this one asks no server.
-    link = f' · <a href="{there}">Repository</a>' if there else ""
+    link = f' · <a href="{REPOSITORY}">Repository</a>' if REPOSITORY else ""
     # Paths are relative to the file that names them.
     settings = CONFIG.read_text(encoding="utf-8").replace('_dir = "build/', '_dir = "')
     added = f"[project]\ncopyright = {json.dumps(notice + link, ensure_ascii=False)}\n"
@@ -138,7 +137,7 @@ def _place_of(link: str, source: str, files: dict[str, str]) -> str:
 def build() -> int:
     """Build the site; a link or an anchor that leads nowhere fails."""
     assemble()
-    complete(os.environ)
+    complete()
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
     return subprocess.run([*command, "-f", str(_COMPLETED)], cwd=ROOT, check=False).returncode
 
@@ -146,7 +145,7 @@ def build() -> int:
 def serve(address: str) -> int:
     """Build and serve; a page that is edited shows after the next `make docs`."""
     assemble()
-    complete(os.environ)
+    complete()
     command = [sys.executable, "-m", "zensical", "serve", "-a", address, "-f", str(_COMPLETED)]
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 

@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> Report:
         from eos_sink.ops.exporter import Scraper
     except ImportError as missing:
         raise CommandError(
-            "the exporter needs prometheus-client: pip install 'eos-sink[cli]'"
+            "the exporter needs prometheus-client: pip install 'eos-sink[exporter]'"
         ) from missing
     from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 

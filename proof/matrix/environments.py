@@ -16,10 +16,15 @@ _BUILT = (
     "eos_sink",
     "eos_sink_lab",
     "pyspark_kafka_eos",
+    "docs",
+    "conf",
     "setup.cfg",
     "setup.py",
     "pyproject.toml",
+    "MANIFEST.in",
     "README.md",
+    "CHANGELOG.md",
+    "SECURITY.md",
     "LICENSE",
 )
 _PATIENCE_S = 1200.0
@@ -64,7 +69,7 @@ def build_wheel(there: Path, tree: Path = _ROOT) -> Path:
         source = tree / name
         if source.is_dir():
             shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-        elif source.exists():  # 0.1.0 is one package
+        elif source.exists():  # An older tree lacks some.
             shutil.copy(source, copy / name)
     dist = there / "dist"
     shutil.rmtree(dist, ignore_errors=True)
