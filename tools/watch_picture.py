@@ -21,12 +21,11 @@ from rich.console import Console, RenderableType
 
 from eos_sink import cli
 from eos_sink.cli.arguments import cluster_config
-from eos_sink.cli.watch_command import Picture
+from eos_sink.cli.watch_command import Picture, take_update
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 from eos_sink.kafka.cluster import ConfluentKafka
-from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.activity import ActivityTracker
 from eos_sink.ops.observer import Observer
 from eos_sink.options import parse_options
@@ -112,18 +111,11 @@ def main() -> None:
 def _shown(bootstrap: str) -> RenderableType:
     given = cli.parser().parse_args(["watch", "--bootstrap-server", bootstrap])
     kafka = ConfluentAdmin(cluster_config(given), given.update_timeout)
-    observer, tracker = Observer(kafka, given.prefix), ActivityTracker()
-    look = observer.look(Deadline(60))
-    events = tracker.update(look)
-    ends = kafka.list_offsets(look.topics, Deadline(60))
-    picture = Picture(
-        Console(file=io.StringIO()),
-        "eos-sink watch · kafka:9092",
-        "--bootstrap-server kafka:9092",
-    )
-    shown = picture.draw(look, tracker.measure(look, ends), events)
+    given.bootstrap_server = "kafka:9092"  # In the picture's commands.
+    update = take_update(Observer(kafka, given.prefix), ActivityTracker(), given)
     kafka.close()
-    return shown
+    picture = Picture(Console(file=io.StringIO()), "eos-sink watch · kafka:9092")
+    return picture.draw(update)
 
 
 if __name__ == "__main__":

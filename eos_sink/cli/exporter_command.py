@@ -8,11 +8,11 @@ import time
 from contextlib import closing
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from eos_sink.cli.arguments import add_connection, cluster_config, port, positive_seconds
 from eos_sink.cli.exit_codes import ExitCode
-from eos_sink.cli.output import CommandError, Report
+from eos_sink.cli.output import CommandError, Report, require_libraries
 
 if TYPE_CHECKING:
     from eos_sink.ops.exporter import Scrape, Scraper
@@ -77,13 +77,9 @@ def run(arguments: argparse.Namespace) -> Report:
     Raises:
         CommandError: the port or the file cannot be used; with --once: no broker answers.
     """
-    try:
-        from eos_sink.ops.exporter import Scraper
-    except ImportError as missing:
-        raise CommandError(
-            "the exporter needs prometheus-client: pip install 'eos-sink[exporter]'"
-        ) from missing
+    require_libraries("the exporter", "exporter", "prometheus_client")
     from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
+    from eos_sink.ops.exporter import Scraper
 
     file = arguments.textfile
     if file is not None and file.suffix != ".prom":
@@ -102,12 +98,7 @@ def run(arguments: argparse.Namespace) -> Report:
         if arguments.once:
             return _run_once(scraper, file)
         if file is not None:
-            interval = arguments.interval or _TEXTFILE_INTERVAL_S
-            _write(scraper.scrape(), file)
-            _log(f"Writing {file} every {interval:g} s.")
-            while True:
-                time.sleep(interval)
-                _write_again(scraper.scrape(), file)
+            _write_again_and_again(scraper, file, arguments.interval or _TEXTFILE_INTERVAL_S)
         _serve(scraper, arguments.address, arguments.port)
         while True:
             Event().wait()
@@ -146,12 +137,15 @@ def _write(scrape: Scrape, file: Path) -> None:
         raise CommandError(f"--textfile {file}: {error}") from error
 
 
-def _write_again(scrape: Scrape, file: Path) -> None:
-    """Its disk may be full for a while."""
-    try:
-        _write(scrape, file)
-    except CommandError as error:
-        _log(str(error))
+def _write_again_and_again(scraper: Scraper, file: Path, interval: float) -> NoReturn:
+    _write(scraper.scrape(), file)
+    _log(f"Writing {file} every {interval:g} s.")
+    while True:
+        time.sleep(interval)
+        try:
+            _write(scraper.scrape(), file)
+        except CommandError as error:  # The disk may be full for a while.
+            _log(str(error))
 
 
 def _log(what: str) -> None:

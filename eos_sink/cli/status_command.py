@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from eos_sink.cli.admin_client import connect
@@ -40,8 +40,6 @@ EXIT_CODES = {
     ),
     ExitCode.NOT_SEEN: "nothing does in what could be seen, and something could not",
 }
-
-SOURCE_LAG = "source lag"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,55 +81,55 @@ def make_report(found: Snapshot, arguments: argparse.Namespace) -> Report:
     """
     queries = () if arguments.query is None else (arguments.query,)
     found = select_queries(found, queries, arguments.prefix)
-    alerts = find_alerts(found, command_line(arguments))
-    sourced = any(each.source for each in found.queries)
-    log, notes = arguments.log_topic, [str(each) for each in alerts]
-    if not found.log and found.unrecorded:
-        notes[:0] = [f"There is no decision log {log}."]
-    elif not found.log:
-        notes[:0] = [
-            f"There is no decision log {log}: no query has written to this cluster yet, or its "
-            "eos.log.topic is another one (--log-topic)."
-        ]
-    elif not (found.queries or found.problems or found.unrecorded):
-        notes[:0] = [f"The decision log {log} has no query yet."]
-    elif found.queries and not alerts:
+    alerts, now_ms = find_alerts(found, command_line(arguments)), found.at_ms
+    notes = [*_describe_log(found, arguments.log_topic), *map(str, alerts)]
+    if not notes:
         notes = ["No action needed."]
-    notes += [
-        f"{each.names.query}: {each.dead_letter_rows:,} rows so far are in a dead letter topic"
-        + (
-            f", {each.decision.dead_letter_topic}."
-            if each.decision and each.decision.dead_letters
-            else "."
-        )
-        for each in found.queries
-        if each.dead_letter_rows
-    ]
-    document = {
-        "at_ms": found.at_ms,
-        "log": found.log,
-        "queries": [query_document(each, found.at_ms) for each in found.queries],
-        "open_of_no_query": [transaction_document(each, found.at_ms) for each in found.unknown],
-        "unreadable": [
-            {"key": each.key, "at": str(each.position), "why": each.why}
-            for each in found.unreadable
-        ],
-        "not_seen": found.problems,
-        "alerts": alerts,
-    }
-    rows = [_make_row(each, found.at_ms, sourced=sourced) for each in found.queries]
+    rows: Sequence[TableRow] = make_rows(found.queries, now_ms)
     if arguments.transactions:
         open_ = [*chain.from_iterable(each.open for each in found.queries), *found.unknown]
-        rows = [_make_transaction_row(each, found.at_ms) for each in open_]
+        rows = [_make_transaction_row(each, now_ms) for each in open_]
         decided = sum(each.decided for each in open_)
         notes[:0] = [f"{len(open_)} open transactions, {decided} of them decided."]
     return Report(
         rows,
-        notes,
+        [*notes, *_describe_dead_letters(found)],
         ok=all(each.kind is AlertKind.UNSEEN for each in alerts),
         unseen=bool(alerts),
-        document=document,
+        document={
+            "at_ms": now_ms,
+            "log": found.log,
+            "queries": [query_document(each, now_ms) for each in found.queries],
+            "open_of_no_query": [transaction_document(each, now_ms) for each in found.unknown],
+            "unreadable": [
+                {"key": each.key, "at": str(each.position), "why": each.why}
+                for each in found.unreadable
+            ],
+            "not_seen": found.problems,
+            "alerts": alerts,
+        },
     )
+
+
+def _describe_log(found: Snapshot, log: str) -> Iterator[str]:
+    if not found.log and found.unrecorded:
+        yield f"There is no decision log {log}."
+    elif not found.log:
+        yield (
+            f"There is no decision log {log}: no query has written to this cluster yet, or its "
+            "eos.log.topic is another one (--log-topic)."
+        )
+    elif not (found.queries or found.problems or found.unrecorded):
+        yield f"The decision log {log} has no query yet."
+
+
+def _describe_dead_letters(found: Snapshot) -> Iterator[str]:
+    for each in found.queries:
+        if each.dead_letter_rows:
+            latest = each.decision.dead_letter_topic if each.decision else ""
+            topic = f", {latest}" if latest else ""
+            rows = f"{each.dead_letter_rows:,} rows so far are in a dead letter topic{topic}."
+            yield f"{each.names.query}: {rows}"
 
 
 def select_queries(found: Snapshot, queries: Sequence[str], prefix: str) -> Snapshot:
@@ -153,20 +151,31 @@ def select_queries(found: Snapshot, queries: Sequence[str], prefix: str) -> Snap
     return found.select(tuple(each for each in found.queries if each.names in named))
 
 
-def _make_row(status: QueryStatus, now_ms: int, *, sourced: bool) -> TableRow:
+def make_rows(queries: Sequence[QueryStatus], now_ms: int) -> list[dict[str, Cell | str]]:
+    """A row for each query. The column of the lag is there if a query has `eos.source.group.id`."""
+    rows = [_make_row(each, now_ms) for each in queries]
+    if not any(each.source for each in queries):
+        for row in rows:
+            del row["source lag"]
+    return rows
+
+
+def _make_row(status: QueryStatus, now_ms: int) -> dict[str, Cell | str]:
     oldest = max((each.age_ms(now_ms) for each in status.open), default=None)
+    left, decided_ms = status.left_ms(now_ms), status.decided_at_ms
+    lag = "?" if status.source_lag is None else f"{status.source_lag:,}"
     return {
         "query": status.names.query,
-        "batch": name_batch(status.batch),
-        "state": state_cell(status),
+        "batch": _name_batch(status.batch),
+        "state": outcome_cell(status.state or "-"),
         "rows": f"{status.total.rows:,}" if status.decision else "-",
-        "decided": decided_ago(status, now_ms),
+        "decided": "-" if decided_ms is None else f"{span(max(0, now_ms - decided_ms))} ago",
         "driver": status.driver.value,
         "open decided": str(status.open_decided),
         "undecided": str(len(status.undecided)),
         "oldest": "-" if oldest is None else span(oldest),
-        "time left": time_left(status, now_ms),
-        **({SOURCE_LAG: source_lag(status)} if sourced else {}),
+        "time left": "-" if left is None else span(left),
+        "source lag": lag if status.source else "-",
         "prefix": status.names.prefix,
     }
 
@@ -182,32 +191,7 @@ def _make_transaction_row(each: QueryTransaction, now_ms: int) -> TableRow:
     }
 
 
-def decided_ago(status: QueryStatus, now_ms: int) -> str:
-    """The time since the latest decision."""
-    at_ms = status.decided_at_ms
-    return "-" if at_ms is None else f"{span(max(0, now_ms - at_ms))} ago"
-
-
-def source_lag(status: QueryStatus) -> str:
-    """How far the query is behind the end of its source, for the column `SOURCE_LAG`, which is
-    shown if a query has `eos.source.group.id`."""
-    if status.source is None:
-        return "-"
-    return "?" if status.source_lag is None else f"{status.source_lag:,}"
-
-
-def time_left(status: QueryStatus, now_ms: int) -> str:
-    """The time until Kafka aborts the first of the open transactions."""
-    left = status.left_ms(now_ms)
-    return "-" if left is None else span(left)
-
-
-def state_cell(status: QueryStatus) -> Cell:
-    """The outcome of the latest decision."""
-    return outcome_cell(status.state or "-")
-
-
-def name_batch(batch: BatchId | None) -> str:
+def _name_batch(batch: BatchId | None) -> str:
     """The name of a batch in a table that does not show its stream."""
     if batch is None:
         return "-"

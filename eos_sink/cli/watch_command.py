@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from eos_sink.cli.admin_client import connect
 from eos_sink.cli.arguments import (
@@ -31,23 +33,13 @@ from eos_sink.cli.output import (
     signals_within_calls,
 )
 from eos_sink.cli.query_name import add_query
-from eos_sink.cli.status_command import (
-    SOURCE_LAG,
-    decided_ago,
-    name_batch,
-    select_queries,
-    source_lag,
-    state_cell,
-    time_left,
-)
+from eos_sink.cli.status_command import make_rows, select_queries
 from eos_sink.errors import EosSinkError
-from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.activity import ActivityTracker, EventKind, QueryEvent, Throughput
-from eos_sink.ops.alerts import find_alerts
+from eos_sink.ops.alerts import Alert, find_alerts
 from eos_sink.ops.documents import batch_document, query_document, run_document
 from eos_sink.ops.observer import Observer
-from eos_sink.ops.status import Snapshot
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -77,6 +69,10 @@ _EVENT_MOODS = {
     EventKind.CHOSEN: Mood.BAD,
 }
 _LEFT = {"query", "state", "rows of the last batches", "driver"}
+_COLUMNS = (
+    *("query", "batch", "state", "rows/s", "batches/min", "rows of the last batches", "decided"),
+    *("open", "time left", "source lag", "readers behind", "driver"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,13 +89,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Take snapshots until Ctrl-C."""
-    view = make_view(
-        sys.stdout,
-        as_json=arguments.json,
-        lines=arguments.lines,
-        title=f"eos-sink watch · {arguments.bootstrap_server}",
-        reach=command_line(arguments),
-    )
+    title = f"eos-sink watch · {arguments.bootstrap_server}"
+    view = make_view(sys.stdout, as_json=arguments.json, lines=arguments.lines, title=title)
     # Ctrl-C is the usual way to leave.
     with (
         connect(arguments, arguments.update_timeout) as admin,
@@ -107,121 +98,127 @@ def run(arguments: argparse.Namespace) -> None:
         suppress(KeyboardInterrupt),
         signals_within_calls(),
     ):
-        _watch(admin, view, arguments)
+        _watch(Observer(admin, arguments.prefix), view, arguments)
 
 
-def _watch(admin: Admin, view: View, arguments: argparse.Namespace) -> None:
+def _watch(observer: Observer, view: View, arguments: argparse.Namespace) -> None:
     """Raises EosSinkError from the first snapshot; a later failure is shown and tried again."""
-    observer, tracker, updates = Observer(admin, arguments.prefix), ActivityTracker(), 0
-    while True:
-        began, silent = time.monotonic(), True
-        deadline = Deadline(arguments.update_timeout)
+    tracker = ActivityTracker()
+    for number in itertools.count(1):
+        began = time.monotonic()
         try:
-            look = observer.look(deadline)
-            events = tracker.update(look)
-            look = select_queries(look, arguments.query, arguments.prefix)
-            known = {each.query for each in look.queries}
-            events = [each for each in events if each.query in known]
-            view.show(look, tracker.measure(look), events)
-            silent = look.silent
+            view.show(take_update(observer, tracker, arguments))
         except EosSinkError as error:
-            if not updates:
+            if number == 1:
                 raise
             view.show_error(str(error))
-        updates += 1
-        if updates == arguments.updates:
+        if number == arguments.updates:
             return
-        if silent:
-            # It then makes new clients: librdkafka (2.16) may wait for a coordinator long after its
-            # broker has restarted.
-            admin.renew()
         time.sleep(max(0.0, arguments.interval - (time.monotonic() - began)))
 
 
-def make_view(out: TextIO, *, as_json: bool, lines: bool, title: str, reach: str) -> View:
-    """The view that fits the file.
+@dataclass(frozen=True)
+class Update:
+    """What has come since the update before, and how it is now."""
 
-    Args:
-        reach: options with which a printed command reaches the same cluster.
+    at_ms: int
+    queries: Sequence[Throughput]
+    events: Sequence[QueryEvent]
+    alerts: Sequence[Alert]
+
+
+def take_update(
+    observer: Observer, tracker: ActivityTracker, arguments: argparse.Namespace
+) -> Update:
+    """Raises:
+    CommandError: there is no such query.
+    EosSinkError: the cluster cannot be read.
+    """
+    look = observer.look(Deadline(arguments.update_timeout))
+    events = tracker.update(look)
+    look = select_queries(look, arguments.query, arguments.prefix)
+    known = {each.query for each in look.queries}
+    events = [each for each in events if each.query in known]
+    alerts = find_alerts(look, command_line(arguments))
+    return Update(look.at_ms, tracker.measure(look), events, alerts)
+
+
+def make_view(out: TextIO, *, as_json: bool, lines: bool, title: str) -> View:
+    """The view that fits the file.
 
     Raises:
         CommandError: a picture is wanted, and rich is not installed.
     """
     if as_json:
-        return JsonLines(out, reach)
+        return JsonLines(out)
     if lines or not out.isatty():
-        return Lines(out, reach)
+        return Lines(out)
     require_libraries("the live view (without --lines)", "cli", "rich")
     from rich.console import Console
 
-    return Picture(Console(file=out), title, reach)
+    return Picture(Console(file=out), title)
 
 
 class JsonLines:
-    """A JSON object per snapshot."""
+    """A JSON object per update."""
 
-    def __init__(self, out: TextIO, reach: str) -> None:
-        self._out, self._reach = out, reach
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
 
-    def show(
-        self, look: Snapshot, measured: Sequence[Throughput], events: Sequence[QueryEvent]
-    ) -> None:
-        document = {
-            "at_ms": look.at_ms,
-            "queries": [
-                query_document(each.status, look.at_ms)
-                | {
-                    "rows_per_s": each.rows_per_s,
-                    "batches_per_min": each.batches_per_min,
-                    "readers_behind": each.behind,
-                }
-                for each in measured
-            ],
-            "events": [
-                {
-                    "at_ms": each.at_ms,
-                    "query": each.query,
-                    "event": each.kind.name.lower(),
-                    **batch_document(each.batch),
-                    "rows": each.rows,
-                    "dead_letter_rows": each.dead_letters,
-                    "run": run_document(each.run),
-                }
-                for each in events
-            ],
-            "alerts": find_alerts(look, self._reach),
-        }
-        print(json.dumps(document, default=encode_value), file=self._out, flush=True)
+    def show(self, update: Update) -> None:
+        queries = [
+            query_document(each.status, update.at_ms)
+            | {
+                "rows_per_s": each.rows_per_s,
+                "batches_per_min": each.batches_per_min,
+                "readers_behind": each.status.readers_behind,
+            }
+            for each in update.queries
+        ]
+        events = [
+            {
+                "at_ms": each.at_ms,
+                "query": each.query,
+                "event": each.kind.name.lower(),
+                **batch_document(each.batch),
+                "rows": each.rows,
+                "dead_letter_rows": each.dead_letters,
+                "run": run_document(each.run),
+            }
+            for each in update.events
+        ]
+        self._print({**vars(update), "queries": queries, "events": events})
 
     def show_error(self, why: str) -> None:
-        print(json.dumps({"error": why}), file=self._out, flush=True)
+        self._print({"error": why})
 
     def close(self) -> None: ...
+
+    def _print(self, document: Mapping[str, Any]) -> None:
+        print(json.dumps(document, default=encode_value), file=self._out, flush=True)
 
 
 class Lines:
     """A line per event, and one per alert when it appears."""
 
-    def __init__(self, out: TextIO, reach: str) -> None:
-        self._out, self._reach = out, reach
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
         self._shown: set[object] = set()
         self._first = True
 
-    def show(
-        self, look: Snapshot, measured: Sequence[Throughput], events: Sequence[QueryEvent]
-    ) -> None:
+    def show(self, update: Update) -> None:
+        events = update.events
         if self._first:
-            said = f"Queries: {len(measured)}. Their latest events, then new ones:"
-            self._print(look.at_ms, said)
+            said = f"Queries: {len(update.queries)}. Their latest events, then new ones:"
+            self._print(update.at_ms, said)
             events, self._first = events[-_EVENTS:], False
         for each in events:
             self._print(each.at_ms, f"{each.query}: {describe_event(each)}")
         # The texts of a query's alerts have times, which change.
-        found = find_alerts(look, self._reach)
-        alerts = {(each.kind, each.query or each.text): each for each in found}
+        alerts = {(each.kind, each.query or each.text): each for each in update.alerts}
         for about, alert in alerts.items():
             if about not in self._shown:
-                self._print(look.at_ms, f"! {alert}")
+                self._print(update.at_ms, f"! {alert}")
         self._shown = set(alerts)
 
     def show_error(self, why: str) -> None:
@@ -239,16 +236,14 @@ class Picture:
     """A table of the queries, the latest events, and the alerts, on the whole terminal; `close`
     restores the terminal."""
 
-    def __init__(self, console: Console, title: str, reach: str) -> None:
-        self._console, self._title, self._reach = console, title, reach
+    def __init__(self, console: Console, title: str) -> None:
+        self._console, self._title = console, title
         self._events: deque[QueryEvent] = deque(maxlen=_EVENTS)
         self._shown: RenderableType = ""
         self._live: Live | None = None
 
-    def show(
-        self, look: Snapshot, measured: Sequence[Throughput], events: Sequence[QueryEvent]
-    ) -> None:
-        self._shown = self.draw(look, measured, events)
+    def show(self, update: Update) -> None:
+        self._shown = self.draw(update)
         self._refresh(self._shown)
 
     def show_error(self, why: str) -> None:
@@ -270,18 +265,15 @@ class Picture:
             self._live.start()
         self._live.update(shown, refresh=True)
 
-    def draw(
-        self, look: Snapshot, measured: Sequence[Throughput], events: Sequence[QueryEvent]
-    ) -> RenderableType:
+    def draw(self, update: Update) -> RenderableType:
         """The whole picture, with earlier events."""
         from rich.console import Group
         from rich.table import Table
         from rich.text import Text
 
-        self._events.extend(events)
+        self._events.extend(update.events)
         table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
-        sourced = any(each.status.source for each in measured)
-        rows = [_make_row(each, look.at_ms, sourced=sourced) for each in measured]
+        rows = _make_rows(update)
         for name in rows[0] if rows else ():
             table.add_column(name, justify="left" if name in _LEFT else "right", no_wrap=True)
         for row in rows:
@@ -295,10 +287,9 @@ class Picture:
             )
             for each in self._events
         ]
-        alerts = [
-            Text(printable(f"! {each}"), Mood.BAD.value) for each in find_alerts(look, self._reach)
-        ]
-        head = Text.assemble((self._title, "bold"), (f" · {_clock(look.at_ms)} UTC", "dim"), "\n")
+        alerts = [Text(printable(f"! {each}"), Mood.BAD.value) for each in update.alerts]
+        clock = f" · {_clock(update.at_ms)} UTC"
+        head = Text.assemble((self._title, "bold"), (clock, "dim"), "\n")
         nothing = [] if rows else [Text("No query has written to this decision log yet.")]
         return Group(head, table, *nothing, Text(), *lines, Text(), *alerts)
 
@@ -306,23 +297,22 @@ class Picture:
 View = JsonLines | Lines | Picture
 
 
-def _make_row(measured: Throughput, now_ms: int, *, sourced: bool) -> TableRow:
-    status, decided = measured.status, measured.status.open_decided
-    undecided = str(len(status.undecided))
-    return {
-        "query": status.query,
-        "batch": name_batch(status.batch),
-        "state": state_cell(status),
-        "rows/s": f"{measured.rows_per_s:,.0f}",
-        "batches/min": f"{measured.batches_per_min:,.0f}",
-        "rows of the last batches": draw_bars(measured.recent),
-        "decided": decided_ago(status, now_ms),
-        "open": f"{undecided} + {decided} decided" if decided else undecided,
-        "time left": time_left(status, now_ms),
-        **({SOURCE_LAG: source_lag(status)} if sourced else {}),
-        "readers behind": "?" if measured.behind is None else f"{measured.behind:,}",
-        "driver": status.driver.value,
-    }
+def _make_rows(update: Update) -> list[TableRow]:
+    statuses = [each.status for each in update.queries]
+    rows: list[TableRow] = []
+    for row, each in zip(make_rows(statuses, update.at_ms), update.queries, strict=True):
+        decided, behind = each.status.open_decided, each.status.readers_behind
+        more = {
+            "query": each.status.query,
+            "rows/s": f"{each.rows_per_s:,.0f}",
+            "batches/min": f"{each.batches_per_min:,.0f}",
+            "rows of the last batches": draw_bars(each.recent),
+            "open": f"{len(each.status.undecided)}" + (f" + {decided} decided" if decided else ""),
+            "readers behind": "?" if behind is None else f"{behind:,}",
+        }
+        every = row | more
+        rows.append({name: every[name] for name in _COLUMNS if name in every})
+    return rows
 
 
 def draw_bars(numbers: Sequence[int]) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from eos_sink.kafka.admin_interface import PartitionOffsets
 from eos_sink.metrics.names import Count
 from eos_sink.ops.history import Written
 from eos_sink.ops.status import QueryStatus, Snapshot
@@ -65,16 +63,12 @@ class Throughput:
     Attributes:
         rows_per_s, batches_per_min: decided within the last minute, by the records' times.
         recent: rows of the latest decided batches, oldest first.
-        behind: offsets between the last stable offsets and the ends of all its topics, which
-            read_committed readers wait for; includes markers and rows that may be aborted. None if
-            they could not be read.
     """
 
     status: QueryStatus
     rows_per_s: float
     batches_per_min: float
     recent: tuple[int, ...]
-    behind: int | None
 
 
 class ActivityTracker:
@@ -128,22 +122,9 @@ class ActivityTracker:
                     rows_per_s=sum(each.rows for each in lately) * 1000 / WINDOW_MS,
                     batches_per_min=len(lately) * 60_000 / WINDOW_MS,
                     recent=tuple(each.rows for each in decided[-self._recent :]),
-                    behind=_sum_behind(status, look.ends),
                 )
             )
         return found
-
-
-def _sum_behind(
-    status: QueryStatus, ends: Mapping[str, tuple[PartitionOffsets, ...]]
-) -> int | None:
-    total = 0
-    for topic in status.decision.topics if status.decision else ():
-        # One that is gone has none.
-        if not ends.get(topic):
-            return None
-        total += sum(each.end - each.stable for each in ends[topic])
-    return total
 
 
 _COUNTED = {

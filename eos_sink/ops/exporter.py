@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -20,12 +20,12 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from eos_sink.errors import EosSinkError
-from eos_sink.kafka.admin_interface import Admin, PartitionOffsets
+from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.metrics.names import STEP_SECONDS, Count, Gauge
 from eos_sink.ops.documents import query_document
 from eos_sink.ops.observer import Observer
-from eos_sink.ops.status import Driver, QueryStatus, Snapshot
+from eos_sink.ops.status import Driver, Ends, QueryStatus, Snapshot, count_held
 from eos_sink.protocol.outcome import Outcome
 
 _CLOSE_S = 1.0
@@ -41,7 +41,9 @@ _UNSETTLED = {
 }
 _ALIVE = {Driver.LIVE.value: 1, Driver.ENDED.value: 1, Driver.GONE.value: 0}
 
-Ends = Mapping[str, tuple[PartitionOffsets, ...]]
+Delays = dict[str, tuple[int, float]]
+"""By topic: the offsets that readers wait for, and for how many seconds a partition has held them
+up: its last stable offset has not moved, with more behind it."""
 
 
 class ReaderDelays:
@@ -50,12 +52,9 @@ class ReaderDelays:
     def __init__(self) -> None:
         self._since: dict[tuple[str, int, int], float] = {}
 
-    def update(self, ends: Ends, now: float) -> dict[str, tuple[int, float]]:
-        """By topic: the offsets between the last stable offsets and the high watermarks, and for
-        how many seconds the last stable offset of a partition has not moved with more behind it.
-
-        Args:
-            now: seconds of a monotonic clock.
+    def update(self, ends: Ends, now: float) -> Delays:
+        """Args:
+        now: seconds of a monotonic clock.
         """
         self._since = {
             key: self._since.get(key, now)
@@ -68,7 +67,7 @@ class ReaderDelays:
         for (topic, *_), since in self._since.items():
             held[topic] = max(held.get(topic, 0.0), now - since)
         return {
-            topic: (sum(max(0, p.end - p.stable) for p in partitions), held.get(topic, 0.0))
+            topic: (count_held(partitions), held.get(topic, 0.0))
             for topic, partitions in sorted(ends.items())
         }
 
@@ -79,14 +78,11 @@ class Scrape(Collector):
 
     Attributes:
         snapshot: None if the cluster did not answer; `error` says why.
-        delays: from `ReaderDelays`.
-        unseen: how many parts of the cluster could not be read; a log that is gone is one.
         seconds: how long the scrape took.
     """
 
     snapshot: Snapshot | None
-    delays: Mapping[str, tuple[int, float]]
-    unseen: int
+    delays: Delays
     seconds: float
     error: str = ""
 
@@ -96,7 +92,8 @@ class Scrape(Collector):
         families.add(Gauge.UP, int(snapshot is not None))
         families.add(Gauge.DURATION, self.seconds)
         if snapshot is not None:
-            families.add(Gauge.UNSEEN, self.unseen)
+            # A log that is gone is a part of the cluster that could not be read.
+            families.add(Gauge.UNSEEN, len(snapshot.problems) + bool(snapshot.unrecorded))
             families.add(Gauge.UNREADABLE, len(snapshot.unreadable))
             families.add(Gauge.UNKNOWN_OPEN, len(snapshot.unknown))
             for topic, (delay, held) in self.delays.items():
@@ -115,9 +112,8 @@ class Scraper(Collector):
     """Scrapes a cluster on demand, at most once per interval.
 
     Args:
-        connect: makes clients of the cluster. They are replaced after a scrape in which a part of
-            it did not answer: librdkafka (2.16) may wait for a coordinator long after its broker
-            has restarted.
+        connect: makes clients of the cluster; tried again if it fails, since a token or a store
+            may be missing for now.
         prefix: of queries whose records cannot be read.
         timeout: seconds that one scrape may take.
         interval: seconds for which a scrape serves all requests.
@@ -169,31 +165,21 @@ class Scraper(Collector):
     def close(self) -> None:
         """Close the clients, unless a long scrape is running."""
         if self._scraping.acquire(timeout=_CLOSE_S):
-            self._disconnect()
+            if self._admin is not None:
+                self._admin.close()
             self._scraping.release()
 
     def _scrape(self) -> Scrape:
         begun, deadline = self._clock(), Deadline(self._timeout)
         try:
-            if self._admin is None or self._observer is None:
-                # A token or a store may be missing for now.
+            if self._observer is None:
                 self._admin = self._connect()
                 self._observer = Observer(self._admin, self._prefix)
             snapshot = self._observer.look(deadline)
         except EosSinkError as error:
-            self._disconnect()
-            return Scrape(None, {}, 0, self._clock() - begun, str(error))
-        if snapshot.silent:
-            self._disconnect()
+            return Scrape(None, {}, self._clock() - begun, str(error))
         now = self._clock()
-        delays = self._delays.update(snapshot.ends, now)
-        unseen = len(snapshot.problems) + bool(snapshot.unrecorded)
-        return Scrape(snapshot, delays, unseen, now - begun)
-
-    def _disconnect(self) -> None:
-        if self._admin is not None:
-            self._admin.close()
-        self._admin = self._observer = None
+        return Scrape(snapshot, self._delays.update(snapshot.ends, now), now - begun)
 
 
 class _Families:

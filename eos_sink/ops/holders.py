@@ -7,10 +7,15 @@ from dataclasses import dataclass
 
 from eos_sink.kafka.admin_interface import Admin, BlockingTransaction, PartitionOffsets
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.protocol.values import Place, TransactionState
+from eos_sink.protocol.values import TransactionState
 
 NEAR = 0.8
 """The part of a transaction's time after which an operator hears of it."""
+
+
+def is_late(state: TransactionState, now_ms: int) -> bool:
+    """True if most of an open transaction's time has passed."""
+    return now_ms - state.started_ms > NEAR * state.timeout_ms
 
 
 @dataclass(frozen=True)
@@ -29,18 +34,12 @@ class Holder:
     state: TransactionState | None
 
     @property
-    def place(self) -> Place:
-        return self.topic, self.partition
-
-    @property
     def hangs(self) -> bool:
         """Its coordinator has ended it."""
         return self.state is not None and self.state.has_ended
 
     def is_late(self, now_ms: int) -> bool:
-        """True if most of its time has passed."""
-        state = self.state
-        return state is not None and now_ms - state.started_ms > NEAR * state.timeout_ms
+        return self.state is not None and is_late(self.state, now_ms)
 
 
 def find_holders(

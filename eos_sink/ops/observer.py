@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
+from typing import TypeVar
 
 from eos_sink.driver.evidence import ask_topics
 from eos_sink.driver.processes import is_dead_here
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.admin_interface import Admin, PartitionOffsets
+from eos_sink.kafka.admin_interface import Admin, MemberDescription, PartitionOffsets
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.history import (
@@ -25,17 +26,18 @@ from eos_sink.ops.history import (
 )
 from eos_sink.ops.holders import Holder, find_holders
 from eos_sink.ops.status import (
+    Ends,
     Problem,
     QueryStatus,
     QueryTransaction,
     Snapshot,
     group_by_query,
-    topics_of,
 )
 from eos_sink.protocol.model import Decision
 from eos_sink.protocol.outcome import Evidence, Outcome, Source, evidence_in_log, missing, outcome
-from eos_sink.protocol.values import Place, Transaction, TransactionState, TransactionStatus
+from eos_sink.protocol.values import Transaction, TransactionState, TransactionStatus
 
+T = TypeVar("T")
 # Records kept of a query. More than the records that repeat one decision, so that the first record
 # of the latest decision is among them.
 _KEPT = 200
@@ -53,7 +55,8 @@ class Observer:
     """Takes snapshots of all queries of one decision log.
 
     The first one reads the whole log, later ones what is new. Settled decisions are not asked for
-    again.
+    again. After a snapshot without an answer of some part of the cluster, the next one has new
+    clients: librdkafka (2.16) may wait for a coordinator long after its broker has restarted.
     """
 
     def __init__(self, admin: Admin, prefix: str, clock_ms: Callable[[], int] = now_ms) -> None:
@@ -72,6 +75,7 @@ class Observer:
         self._ask_again_ms: dict[Transaction, int] = {}
         self._problems: list[Problem] = []
         self._is_whole = True
+        self._was_silent = False
 
     def look(self, deadline: Deadline) -> Snapshot:
         """Take a snapshot.
@@ -79,7 +83,9 @@ class Observer:
         Raises:
             EosSinkError: the log cannot be read, and no missing permission is the reason.
         """
-        self._problems = []
+        if self._was_silent:
+            self._admin.renew()
+        self._problems, self._was_silent = [], True
         log, new = self._read_log(deadline)
         known = histories(chain.from_iterable(self._records.values()), self._unreadable)
         names = {query: find_names(history, self._prefix) for query, history in known.items()}
@@ -92,7 +98,7 @@ class Observer:
         evidence = self._gather_evidence(known, names, deadline)
         at_ms = self._clock_ms()
         hosts = self._list_hosts(names, deadline)
-        source_ends = self._read_source_ends(known.values(), deadline)
+        ends = self._read_ends(known.values(), deadline)
         queries = tuple(
             QueryStatus(
                 history,
@@ -101,7 +107,7 @@ class Observer:
                 _open_of(history, names[query], states.get(query, ())),
                 hosts.get(names[query].group),
                 dead=_has_died(history),
-                source_ends=source_ends,
+                ends=ends,
             )
             for query, history in known.items()
         )
@@ -112,9 +118,8 @@ class Observer:
         )
         # A partition of the log that was not read may have the queries.
         unrecorded = () if known or not self._is_whole else self._list_unrecorded(deadline)
-        ends = self._read_ends(topics_of(queries), deadline)
-        holders = self._find_holders(ends, deadline)
-        return Snapshot(
+        holders = self._find_holders(queries, ends, deadline)
+        found = Snapshot(
             at_ms,
             log,
             queries,
@@ -123,10 +128,11 @@ class Observer:
             tuple(self._problems),
             tuple(new),
             unrecorded,
-            ends,
             tuple(holders),
             self._is_whole,
         )
+        self._was_silent = found.silent
+        return found
 
     def _read_log(self, deadline: Deadline) -> tuple[bool, list[Written]]:
         """Return True if there is a log, and its new records."""
@@ -246,48 +252,45 @@ class Observer:
         self, names: dict[str, QueryNames], deadline: Deadline
     ) -> dict[str, tuple[str, ...]]:
         """The hosts of each group's members, as far as the groups may be read."""
-        found: dict[str, tuple[str, ...]] = {}
+        answers: Mapping[str, tuple[MemberDescription, ...] | Unseen] = {}
         with self._collect_problems():
             groups = [each.group for each in names.values()]
             answers = self._admin.describe_groups(groups, _share(deadline))
-            for group, members in answers.items():
-                with self._collect_problems():
-                    if isinstance(members, Unseen):
-                        raise members.error(f"The group {group} cannot be seen")
-                    found[group] = tuple(sorted(member.host for member in members))
-        return found
+        members = self._keep_seen("The group", answers)
+        return {each: tuple(sorted(m.host for m in members[each])) for each in members}
 
-    def _read_source_ends(self, known: Iterable[History], deadline: Deadline) -> dict[Place, int]:
-        """The ends of the sources' partitions, as far as they may be seen."""
-        records = (history.latest.record for history in known if history.latest)
-        sources = (r.source for r in records if r.source and not r.source.stale)
-        topics = sorted({topic for source in sources for topic, _ in source.end})
-        found = self._read_ends(topics, deadline, " of the source")
-        return {(topic, each.partition): each.end for topic in found for each in found[topic]}
-
-    def _read_ends(
-        self, topics: Sequence[str], deadline: Deadline, what: str = ""
-    ) -> dict[str, tuple[PartitionOffsets, ...]]:
-        """The ends of topics, as far as they may be seen."""
-        found: dict[str, tuple[PartitionOffsets, ...]] = {}
-        if not topics:
-            return found
+    def _read_ends(self, known: Iterable[History], deadline: Deadline) -> Ends:
+        """The ends of the topics that queries write to and read, as far as they may be seen."""
+        topics: set[str] = set()
+        for record in (history.latest.record for history in known if history.latest):
+            topics.update(record.decision.topics if record.decision else ())
+            if record.source and not record.source.stale:
+                topics.update(topic for topic, _ in record.source.end)
+        answers: Mapping[str, tuple[PartitionOffsets, ...] | Unseen] = {}
         with self._collect_problems():
-            for topic, ends in self._admin.list_offsets(topics, _share(deadline)).items():
-                with self._collect_problems():
-                    if isinstance(ends, Unseen):
-                        raise ends.error(f"Topic {topic}{what} cannot be seen")
-                    found[topic] = ends
+            if topics:
+                answers = self._admin.list_offsets(sorted(topics), _share(deadline))
+        return self._keep_seen("Topic", answers)
+
+    def _keep_seen(self, what: str, answers: Mapping[str, T | Unseen]) -> dict[str, T]:
+        found: dict[str, T] = {}
+        for name, answer in answers.items():
+            with self._collect_problems():
+                if isinstance(answer, Unseen):
+                    raise answer.error(f"{what} {name} cannot be seen")
+                found[name] = answer
         return found
 
     def _find_holders(
-        self, ends: Mapping[str, tuple[PartitionOffsets, ...]], deadline: Deadline
+        self, queries: Iterable[QueryStatus], ends: Ends, deadline: Deadline
     ) -> list[Holder]:
-        """Find who holds up readers, but for transactions that are under way."""
+        """Find who holds up readers of what queries have written, but for transactions that are
+        under way."""
         share, found = _share(deadline), list[Holder]()
-        for topic, partitions in ends.items():
+        topics = {topic for each in queries for topic in each.topics}
+        for topic in sorted(topics & ends.keys()):
             with self._collect_problems():
-                found += find_holders(self._admin, topic, partitions, share)
+                found += find_holders(self._admin, topic, ends[topic], share)
         now = self._clock_ms()
         return [each for each in found if each.state is None or each.hangs or each.is_late(now)]
 

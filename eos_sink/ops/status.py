@@ -12,22 +12,14 @@ from eos_sink.identity import QueryNames, TaskId
 from eos_sink.kafka.admin_interface import PartitionOffsets
 from eos_sink.metrics.names import Count
 from eos_sink.ops.history import History, Unreadable, Written
-from eos_sink.ops.holders import NEAR, Holder
-from eos_sink.protocol.model import (
-    BatchId,
-    Decision,
-    LogRecord,
-    RowDigest,
-    Run,
-    SourcePosition,
-)
+from eos_sink.ops.holders import Holder, is_late
+from eos_sink.protocol.model import BatchId, Decision, LogRecord, RowDigest, Run, SourcePosition
 from eos_sink.protocol.outcome import Outcome, batch_outcome
 from eos_sink.protocol.source_rules import returns_to_start
-from eos_sink.protocol.values import (
-    Offsets,
-    Transaction,
-    TransactionState,
-)
+from eos_sink.protocol.values import Transaction, TransactionState
+
+Ends = Mapping[str, tuple[PartitionOffsets, ...]]
+"""The offsets of topics, as far as they could be seen; none of a topic that is gone."""
 
 _TRANSACTIONAL_ID = re.compile(
     r"(.*-[0-9a-f]{10})-(?:driver|permission|start|[01]-(?:0|[1-9][0-9]*))", re.DOTALL
@@ -99,9 +91,8 @@ class QueryTransaction:
         expired transactions every few seconds."""
         return self.state.timeout_ms - self.age_ms(now_ms)
 
-    def is_near(self, now_ms: int) -> bool:
-        """True if most of its time has passed."""
-        return self.age_ms(now_ms) > NEAR * self.state.timeout_ms
+    def is_late(self, now_ms: int) -> bool:
+        return is_late(self.state, now_ms)
 
 
 @dataclass(frozen=True)
@@ -115,7 +106,7 @@ class QueryStatus:
         open: its open transactions, by id.
         hosts: of its group's members; None if the group could not be read.
         dead: the run of the latest record is known to have died.
-        source_ends: of the logs of the source's partitions, as far as they could be read.
+        ends: of all topics that queries of the log write to and read.
     """
 
     history: History
@@ -124,7 +115,7 @@ class QueryStatus:
     open: tuple[QueryTransaction, ...] = ()
     hosts: tuple[str, ...] | None = None
     dead: bool = False
-    source_ends: Offsets = field(default_factory=dict)
+    ends: Ends = field(default_factory=dict)
 
     @property
     def query(self) -> str:
@@ -191,7 +182,25 @@ class QueryStatus:
 
     @property
     def source_lag(self) -> int | None:
-        return self.source.lag(self.source_ends) if self.source else None
+        ends = {(topic, p.partition): p.end for topic in self.ends for p in self.ends[topic]}
+        return self.source.lag(ends) if self.source else None
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics that the decision has written to."""
+        return sorted(self.decision.topics) if self.decision else []
+
+    @property
+    def topics_gone(self) -> list[str]:
+        return [topic for topic in self.topics if self.ends.get(topic) == ()]
+
+    @property
+    def readers_behind(self) -> int | None:
+        """The offsets of its topics that read_committed readers wait for, markers and rows that may
+        be aborted among them. None: not all could be seen, or one is gone."""
+        if not all(self.ends.get(topic) for topic in self.topics):
+            return None
+        return sum(count_held(self.ends[topic]) for topic in self.topics)
 
     def partitions_that_are(self, outcome: Outcome) -> list[int]:
         return sorted(number for number, each in self.outcomes.items() if each is outcome)
@@ -239,8 +248,6 @@ class Snapshot:
         records: new records since the previous snapshot, oldest first; in the first one, all.
         unrecorded: if the log has no query: ids under the prefix whose last transaction was
             committed, so there was a record of their query.
-        ends: of the topics that the latest decisions have written to, as far as they may be seen;
-            none of a topic that is gone.
         holders: what readers of these topics wait for, without transactions that are under way.
         is_whole: all partitions of the log were read.
     """
@@ -253,9 +260,14 @@ class Snapshot:
     problems: tuple[Problem, ...]
     records: tuple[Written, ...] = ()
     unrecorded: tuple[str, ...] = ()
-    ends: Mapping[str, tuple[PartitionOffsets, ...]] = field(default_factory=dict)
     holders: tuple[Holder, ...] = ()
     is_whole: bool = True
+
+    @property
+    def ends(self) -> Ends:
+        """The ends of the topics that the latest decisions have written to."""
+        topics = {topic: each.ends for each in self.queries for topic in each.topics}
+        return {topic: ends[topic] for topic, ends in sorted(topics.items()) if topic in ends}
 
     @property
     def silent(self) -> bool:
@@ -267,19 +279,18 @@ class Snapshot:
         hidden = tuple(each.history.hidden for each in queries if each.history.hidden)
         starts = tuple(f"{each.names.group}-" for each in queries)
         own = tuple(each for each in self.unrecorded if each.startswith(starts))
-        topics = topics_of(queries)
+        topics = {topic for each in queries for topic in each.topics}
         holders = tuple(each for each in self.holders if each.topic in topics)
-        ends = {topic: each for topic, each in self.ends.items() if topic in topics}
         seen = replace(self, queries=queries, unknown=(), unreadable=hidden, unrecorded=own)
-        return replace(seen, ends=ends, holders=holders)
+        return replace(seen, holders=holders)
 
     def query(self, name: str) -> QueryStatus | None:
         return next((each for each in self.queries if each.query == name), None)
 
 
-def topics_of(queries: Iterable[QueryStatus]) -> list[str]:
-    """The topics that the latest decisions have written to."""
-    return sorted({topic for q in queries if q.decision for topic in q.decision.topics})
+def count_held(partitions: Iterable[PartitionOffsets]) -> int:
+    """The offsets between the last stable offsets and the ends of partitions."""
+    return sum(max(0, each.end - each.stable) for each in partitions)
 
 
 def parse_group(transactional_id: str) -> str | None:

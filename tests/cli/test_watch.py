@@ -13,35 +13,55 @@ from rich.console import Console
 import eos_sink.__main__ as program
 from eos_sink import cli
 from eos_sink.cli.output import CommandError
-from eos_sink.cli.watch_command import JsonLines, Lines, Picture, View, draw_bars, make_view
+from eos_sink.cli.watch_command import (
+    JsonLines,
+    Lines,
+    Picture,
+    Update,
+    View,
+    draw_bars,
+    make_view,
+    take_update,
+)
 from eos_sink.kafka_config.acls import Resource
+from eos_sink.ops.activity import ActivityTracker
 from eos_sink.ops.observer import Observer
-from tests.ops.operator import Watching
+from tests.fakes.admin import FakeAdmin
 from tests.protocol.driver import Driver, decide_and_die
 from tests.protocol.world import World
 
-REACH = "--bootstrap-server kafka:9092"
+
+class Watching:
+    """Takes updates of a world."""
+
+    def __init__(self, world: World) -> None:
+        self.admin = FakeAdmin(world.cluster)
+        clock = world.cluster.clock
+        self._observer = Observer(self.admin, world.options.names.prefix, lambda: clock.ms)
+        self._tracker = ActivityTracker()
+
+    def update(self) -> Update:
+        words = ["watch", "--bootstrap-server", "kafka:9092"]
+        return take_update(self._observer, self._tracker, cli.parser().parse_args(words))
 
 
 class Shown:
     """A view that shows a world."""
 
     def __init__(self, world: World, make: Callable[[io.StringIO], View]) -> None:
+        self.watching = Watching(world)
         self._out = io.StringIO()
         self._view = make(self._out)
-        self._watching = Watching(world)
 
     def look(self) -> str:
         """What one more look adds."""
         before = self._out.tell()
-        happened = self._watching.happened()
-        measured = [self._watching.throughput()] if self._watching.look.queries else []
-        self._view.show(self._watching.look, measured, happened)
+        self._view.show(self.watching.update())
         return self._out.getvalue()[before:]
 
 
 def test_each_event_is_one_line(world: World) -> None:
-    driver, shown = Driver(world), Shown(world, lambda out: Lines(out, REACH))
+    driver, shown = Driver(world), Shown(world, Lines)
     driver.run(0, [b"a"])
     first = shown.look()
     assert "Queries: 1." in first
@@ -55,7 +75,7 @@ def test_each_event_is_one_line(world: World) -> None:
 def test_an_alert_is_shown_when_it_comes_and_again_when_it_comes_back(world: World) -> None:
     driver = Driver(world)
     driver.run(0, [b"a"])
-    shown = Shown(world, lambda out: Lines(out, REACH))
+    shown = Shown(world, Lines)
     assert "!" not in shown.look()
     driver.write(driver.planner.plan(), 1, [b"b"])
     world.cluster.clock.advance(0.9 * world.options.transaction_timeout_ms / 1000)
@@ -69,14 +89,14 @@ def test_an_alert_is_shown_when_it_comes_and_again_when_it_comes_back(world: Wor
 
 def test_each_thing_that_is_not_seen_is_shown(world: World) -> None:
     Driver(world).run(0, [b"a"])
-    shown = Shown(world, lambda out: Lines(out, REACH))
-    shown._watching._eye.admin.denied |= {Resource.TRANSACTIONAL_ID, Resource.GROUP}
+    shown = Shown(world, Lines)
+    shown.watching.admin.denied |= {Resource.TRANSACTIONAL_ID, Resource.GROUP}
     assert shown.look().count("! ") == 2
     assert "!" not in shown.look()
 
 
 def test_a_look_is_a_json_object_on_one_line(world: World) -> None:
-    shown = Shown(world, lambda out: JsonLines(out, REACH))
+    shown = Shown(world, JsonLines)
     empty = json.loads(shown.look())
     assert (empty["queries"], empty["events"]) == ([], [])
     decide_and_die(world)
@@ -92,11 +112,9 @@ def test_the_picture_has_a_row_a_query_and_the_latest_events(world: World) -> No
     driver = Driver(world)
     for batch in range(3):
         driver.run(batch, [b"a"] * (batch + 1))
-    watching = Watching(world)
-    happened = watching.happened()
-    picture = Picture(Console(file=io.StringIO(), width=200), "eos-sink watch", REACH)
+    picture = Picture(Console(file=io.StringIO(), width=200), "eos-sink watch")
     console = Console(file=io.StringIO(), width=200)
-    console.print(picture.draw(watching.look, [watching.throughput()], happened))
+    console.print(picture.draw(Watching(world).update()))
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert world.options.names.query in text
     assert "settled" in text
@@ -114,7 +132,7 @@ def test_a_pipe_gets_lines_and_a_terminal_the_picture(monkeypatch: pytest.Monkey
     out = io.StringIO()
 
     def made(*, as_json: bool = False, lines: bool = False) -> type[View]:
-        return type(make_view(out, as_json=as_json, lines=lines, title="", reach=""))
+        return type(make_view(out, as_json=as_json, lines=lines, title=""))
 
     assert made() is Lines
     assert made(as_json=True) is JsonLines

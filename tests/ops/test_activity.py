@@ -101,26 +101,6 @@ def test_throughput_is_that_of_the_last_minute(world: World) -> None:
     assert (later.rows_per_s, later.batches_per_min, later.recent) == (0, 0, (2, 1, 3))
 
 
-def test_readers_are_behind_by_what_lies_after_the_last_stable_offset(world: World) -> None:
-    driver, watching = Driver(world), Watching(world)
-    driver.run(0, [b"a"])
-    watching.happened()
-    assert [*watching.look.ends] == [TOPIC]
-    assert watching.throughput().behind == 0
-    driver.write(driver.planner.plan(), 1, [b"b", b"c"])
-    watching.happened()
-    assert watching.throughput().behind == 2
-
-
-def test_a_topic_that_cannot_be_seen_has_no_delay(world: World) -> None:
-    Driver(world).run(0, [b"a"])
-    watching = Watching(world)
-    watching.happened()
-    for ends in ({}, {TOPIC: ()}):
-        watching.look = replace(watching.look, ends=ends)
-        assert watching.throughput().behind is None
-
-
 def test_a_record_after_compaction_counts_as_its_decision(world: World) -> None:
     Driver(world).run(0, [b"a"])
     eye, tracker = Eye(world), ActivityTracker()

@@ -145,7 +145,7 @@ def test_foreign_records_are_counted_and_placed_once() -> None:
     hidden, strange = find_alerts(found)
     assert (hidden.kind, strange.kind) == (AlertKind.HIDDEN, AlertKind.UNREADABLE)
     assert "5 records" in strange.text
-    assert "log[0]@4 (no) ..." in strange.text
+    assert ": log[0]@4 (no), log[0]@3 (no), log[0]@2 (no) ..." in strange.text
 
 
 def test_transactions_of_no_query_matter_when_they_last() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -235,7 +236,6 @@ def test_without_an_answer_of_the_cluster_there_is_only_that_metric(
     assert found["eos_sink_exporter_cluster_up"][()] == 0
     scraped.admin.error = None
     assert scraped.samples()["eos_sink_rows_total"]
-    assert scraped.connected == 2
 
 
 def test_a_failure_to_connect_is_a_cluster_that_is_down_and_ends_nothing(
@@ -281,24 +281,7 @@ def test_what_may_not_be_seen_is_left_out_and_counted(
     found = scraped.samples()
     assert gone not in found
     assert found["eos_sink_exporter_unseen"][()] >= 1
-    scraped.samples()
-    assert scraped.connected == 1
     assert found["eos_sink_exporter_cluster_up"][()] == 1
-
-
-def test_new_clients_are_made_after_a_part_of_the_cluster_was_silent(world: World) -> None:
-    """librdkafka's do not always find a group's coordinator again."""
-    Timed(world).run(0, [b"a"])
-    scraped = Scraped(world)
-    scraped.samples()
-    scraped.admin.silent = {"describe_groups"}
-    found = scraped.samples()
-    assert "eos_sink_driver_alive" not in found
-    assert found["eos_sink_exporter_unseen"][()] == 1
-    assert scraped.connected == 1
-    scraped.admin.silent = set()
-    assert "eos_sink_driver_alive" in scraped.samples()
-    assert scraped.connected == 2
 
 
 def test_foreign_records_are_counted(world: World) -> None:
@@ -351,14 +334,22 @@ def test_a_text_file_is_replaced_whole_and_leaves_nothing_beside_it(
 
 
 def test_a_text_file_that_cannot_be_written_again_is_told_and_tried_later(
-    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    world: World,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    scrape, file = Scraped(world).scraper.scrape(), tmp_path / "gone" / "eos-sink.prom"
-    exporter_command._write_again(scrape, file)
-    assert str(file) in capsys.readouterr().err
-    file.parent.mkdir()
-    exporter_command._write_again(scrape, file)
-    assert file.read_text() == scrape.text()
+    scraped, home = Scraped(world), tmp_path / "home"
+    home.mkdir()
+    steps: Iterator[Callable[[], object]] = iter(
+        [lambda: home.rename(tmp_path / "away"), home.mkdir, sys.exit]
+    )
+    monkeypatch.setattr("time.sleep", lambda _: next(steps)())
+    with pytest.raises(SystemExit):
+        exporter_command._write_again_and_again(scraped.scraper, home / "eos-sink.prom", 1.0)
+    assert scraped.admin.looks == 3
+    assert len(list(tmp_path.glob("*/eos-sink.prom"))) == 2
+    assert capsys.readouterr().err.count(f"--textfile {home}/eos-sink.prom: ") == 1
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from eos_sink.errors import ClusterError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames, TaskId
 from eos_sink.kafka.admin_interface import BlockingTransaction
 from eos_sink.kafka.deadline import Deadline
@@ -256,6 +257,48 @@ def test_a_witness_that_another_producer_s_transaction_hides_is_known_by_its_mar
 
 
 # --- the topics that queries write to
+
+
+def test_readers_are_behind_by_what_lies_after_the_last_stable_offset(world: World) -> None:
+    driver, eye = Driver(world), Eye(world)
+    driver.run(0, [b"a"])
+    assert [*eye.snapshot().ends] == [TOPIC]
+    assert eye.sees().readers_behind == 0
+    driver.write(driver.planner.plan(), 1, [b"b", b"c"])
+    assert eye.sees().readers_behind == 2
+
+
+def test_a_topic_that_cannot_be_seen_has_no_delay(world: World) -> None:
+    Driver(world).run(0, [b"a"])
+    status = Eye(world).sees()
+    assert [replace(status, ends=ends).readers_behind for ends in ({}, {TOPIC: ()})] == [None, None]
+
+
+def test_clients_are_made_again_after_a_part_of_the_cluster_was_silent(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """librdkafka's do not always find a group's coordinator again."""
+    Driver(world).run(0, [b"a"])
+    eye, renewed = Eye(world), list[str]()
+    monkeypatch.setattr(eye.admin, "renew", lambda: renewed.append("renewed"))
+    eye.admin.denied = {Resource.GROUP}  # This is an answer.
+    eye.snapshot()
+    eye.admin.denied = set()
+    eye.admin.silent = {"describe_groups"}
+    assert eye.sees().driver is Driving.UNKNOWN
+    assert renewed == []
+    eye.admin.silent = set()
+    assert eye.sees().driver is Driving.LIVE
+    assert renewed == ["renewed"]
+    monkeypatch.setattr(eye.admin, "read_log", no_broker)
+    for _ in range(2):
+        with pytest.raises(ClusterError):
+            eye.snapshot()
+    assert renewed == ["renewed"] * 2
+
+
+def no_broker(*_: object) -> None:
+    raise ClusterError("No broker answers.", remedy="")
 
 
 def kinds(eye: Eye) -> list[AlertKind]:

@@ -41,7 +41,7 @@ def show(eye: Eye, world: World) -> tuple[Report, dict[tuple[str, ...], float]]:
     """The table of `status`, and what the exporter says of the source."""
     found = eye.snapshot()
     report = status_command.make_report(found, cli.parser().parse_args(["status", *REACH]))
-    families = text_string_to_metric_families(Scrape(found, {}, 0, 0.0).text())
+    families = text_string_to_metric_families(Scrape(found, {}, 0.0).text())
     samples: dict[tuple[str, ...], float] = {
         (name, labels["query"], labels["group"]): value
         for family in families
@@ -120,7 +120,8 @@ def test_a_source_that_may_not_be_seen_is_named_and_hides_nothing_else(
 def test_ends_of_a_part_of_the_partitions_are_no_lag(reader: Reader, world: World) -> None:
     reader.run()
     status = Eye(world).sees()
-    assert replace(status, source_ends={(INPUT, 0): ROWS}).source_lag is None
+    one = {INPUT: status.ends[INPUT][:1]}
+    assert replace(status, ends=one).source_lag is None
 
 
 def test_explain_has_the_offsets_of_a_decided_batch(reader: Reader, world: World) -> None:
