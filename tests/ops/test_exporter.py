@@ -284,6 +284,14 @@ def test_what_may_not_be_seen_is_left_out_and_counted(
     assert found["eos_sink_exporter_cluster_up"][()] == 1
 
 
+def test_a_log_that_is_gone_is_not_seen(world: World) -> None:
+    Timed(world).run(0, [b"a"])
+    del world.cluster.topics[world.options.log_topic]
+    found = Scraped(world).samples()
+    assert found["eos_sink_exporter_unseen"][()] == 1
+    assert found["eos_sink_exporter_cluster_up"][()] == 1
+
+
 def test_foreign_records_are_counted(world: World) -> None:
     Timed(world).run(0, [b"a"])
     scraped = Scraped(world)
