@@ -21,7 +21,8 @@ from rich.console import Console, RenderableType
 
 from eos_sink import cli
 from eos_sink.cli.arguments import cluster_config
-from eos_sink.cli.watch_command import Picture, take_update
+from eos_sink.cli.watch_command import take_update
+from eos_sink.cli.watch_views import Picture
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin

@@ -58,12 +58,7 @@ positive_seconds = _number(
 
 
 def add_brokers(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
-    """Declare how the command reaches a cluster.
-
-    Args:
-        parser: of the command.
-        needed: `--bootstrap-server` is required.
-    """
+    """Declare how the command reaches a cluster, which it may do without if it is not `needed`."""
     needed = needed and not os.environ.get(ENVIRONMENT["--bootstrap-server"])
     help_ = "Brokers to connect to, separated by commas."
     _add(parser, "--bootstrap-server", help_, metavar="HOST:PORT", required=needed)
@@ -74,12 +69,7 @@ def add_brokers(parser: argparse.ArgumentParser, *, needed: bool = True) -> None
 
 
 def add_connection(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
-    """Declare how the command reaches a cluster and its queries.
-
-    Args:
-        parser: of the command.
-        needed: `--bootstrap-server` is required.
-    """
+    """Declare how the command reaches a cluster, as `add_brokers` does, and its queries."""
     add_brokers(parser, needed=needed)
     help_ = "Topic of the decision log: the queries' eos.log.topic."
     _add(parser, "--log-topic", help_, DEFAULT_LOG, metavar="TOPIC")
@@ -93,8 +83,6 @@ def add_timeout(
     """Declare `--timeout`: one deadline for the whole command.
 
     Args:
-        parser: of the command.
-        default_s: its default, in seconds.
         limits: what the deadline does not bound, as the end of a sentence.
     """
     help_ = f"Seconds that the command may take{limits}."
@@ -103,10 +91,8 @@ def add_timeout(
 
 
 def add_changes_timeout(parser: argparse.ArgumentParser) -> None:
-    """Declare `--timeout` for a command that asks for a confirmation before it changes something.
-
-    What is confirmed is not cut short because the question took long.
-    """
+    """Declare `--timeout` for a command that asks before it changes something: what is confirmed is
+    not cut short because the question took long."""
     add_timeout(parser, limits="; a change may take as long again")
 
 

@@ -35,10 +35,7 @@ class CommandParser(argparse.ArgumentParser):
         """Add one of the commands that `add_commands` expects.
 
         Args:
-            name: of the command.
-            help_: a sentence: what it does.
             examples: lines of its help, with a line break at the end.
-            exit_codes: as `describe_exit_codes` takes them.
         """
         epilog = f"{examples}\n{describe_exit_codes(exit_codes)}\n"
         assert self._commands is not None

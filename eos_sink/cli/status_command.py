@@ -9,16 +9,15 @@ from itertools import chain
 from eos_sink.cli.admin_client import connect
 from eos_sink.cli.arguments import add_connection, add_timeout, command_line, whole
 from eos_sink.cli.batch_report import report_batch
-from eos_sink.cli.batch_text import outcome_cell
 from eos_sink.cli.exit_codes import ExitCode
-from eos_sink.cli.output import Cell, CommandError, Report, TableRow, span
+from eos_sink.cli.output import CommandError, Report, TableRow
 from eos_sink.cli.query_name import add_query, find_query
+from eos_sink.cli.query_table import make_rows, make_transaction_row
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.alerts import AlertKind, find_alerts
 from eos_sink.ops.documents import query_document, transaction_document
 from eos_sink.ops.observer import Observer
-from eos_sink.ops.status import QueryStatus, QueryTransaction, Snapshot
-from eos_sink.protocol.model import BatchId, Numbering
+from eos_sink.ops.status import Snapshot
 
 NAME = "status"
 HELP = "Show what each query has decided, what is open, and what needs an operator."
@@ -88,7 +87,7 @@ def make_report(found: Snapshot, arguments: argparse.Namespace) -> Report:
     rows: Sequence[TableRow] = make_rows(found.queries, now_ms)
     if arguments.transactions:
         open_ = [*chain.from_iterable(each.open for each in found.queries), *found.unknown]
-        rows = [_make_transaction_row(each, now_ms) for each in open_]
+        rows = [make_transaction_row(each, now_ms) for each in open_]
         decided = sum(each.decided for each in open_)
         notes[:0] = [f"{len(open_)} open transactions, {decided} of them decided."]
     return Report(
@@ -149,52 +148,3 @@ def select_queries(found: Snapshot, queries: Sequence[str], prefix: str) -> Snap
     if missing:
         raise CommandError(f"the decision log has no query {', '.join(missing)}")
     return found.select(tuple(each for each in found.queries if each.names in named))
-
-
-def make_rows(queries: Sequence[QueryStatus], now_ms: int) -> list[dict[str, Cell | str]]:
-    """A row for each query. The column of the lag is there if a query has `eos.source.group.id`."""
-    rows = [_make_row(each, now_ms) for each in queries]
-    if not any(each.source for each in queries):
-        for row in rows:
-            del row["source lag"]
-    return rows
-
-
-def _make_row(status: QueryStatus, now_ms: int) -> dict[str, Cell | str]:
-    oldest = max((each.age_ms(now_ms) for each in status.open), default=None)
-    left, decided_ms = status.left_ms(now_ms), status.decided_at_ms
-    lag = "?" if status.source_lag is None else f"{status.source_lag:,}"
-    return {
-        "query": status.names.query,
-        "batch": _name_batch(status.batch),
-        "state": outcome_cell(status.state or "-"),
-        "rows": f"{status.total.rows:,}" if status.decision else "-",
-        "decided": "-" if decided_ms is None else f"{span(max(0, now_ms - decided_ms))} ago",
-        "driver": status.driver.value,
-        "open decided": str(status.open_decided),
-        "undecided": str(len(status.undecided)),
-        "oldest": "-" if oldest is None else span(oldest),
-        "time left": "-" if left is None else span(left),
-        "source lag": lag if status.source else "-",
-        "prefix": status.names.prefix,
-    }
-
-
-def _make_transaction_row(each: QueryTransaction, now_ms: int) -> TableRow:
-    task = each.task
-    return {
-        "transactional id": each.transactional_id,
-        "task": str(task.partition) if task else "driver" if each.names else "-",
-        "decision": "decided" if each.decided else "undecided" if task else "-",
-        "age": span(each.age_ms(now_ms)),
-        "time left": span(each.left_ms(now_ms)),
-    }
-
-
-def _name_batch(batch: BatchId | None) -> str:
-    """The name of a batch in a table that does not show its stream."""
-    if batch is None:
-        return "-"
-    if batch.numbering is Numbering.ONCE:
-        return str(batch)
-    return f"version {batch.batch}" if batch.numbering is Numbering.VERSION else str(batch.batch)

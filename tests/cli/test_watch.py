@@ -13,7 +13,8 @@ from rich.console import Console
 import eos_sink.__main__ as program
 from eos_sink import cli
 from eos_sink.cli.output import CommandError
-from eos_sink.cli.watch_command import (
+from eos_sink.cli.watch_command import take_update
+from eos_sink.cli.watch_views import (
     JsonLines,
     Lines,
     Picture,
@@ -21,7 +22,6 @@ from eos_sink.cli.watch_command import (
     View,
     draw_bars,
     make_view,
-    take_update,
 )
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops.activity import ActivityTracker

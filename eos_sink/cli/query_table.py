@@ -1,0 +1,59 @@
+"""The rows of queries, and of open transactions, in the tables of `status` and `watch`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eos_sink.cli.batch_text import outcome_cell
+from eos_sink.cli.output import Cell, TableRow, span
+from eos_sink.ops.status import QueryStatus, QueryTransaction
+from eos_sink.protocol.model import BatchId, Numbering
+
+
+def make_rows(queries: Sequence[QueryStatus], now_ms: int) -> list[dict[str, Cell | str]]:
+    """A row for each query. The column of the lag is there if a query has `eos.source.group.id`."""
+    rows = [_make_row(each, now_ms) for each in queries]
+    if not any(each.source for each in queries):
+        for row in rows:
+            del row["source lag"]
+    return rows
+
+
+def _make_row(status: QueryStatus, now_ms: int) -> dict[str, Cell | str]:
+    oldest = max((each.age_ms(now_ms) for each in status.open), default=None)
+    left, decided_ms = status.left_ms(now_ms), status.decided_at_ms
+    lag = "?" if status.source_lag is None else f"{status.source_lag:,}"
+    return {
+        "query": status.names.query,
+        "batch": _name_batch(status.batch),
+        "state": outcome_cell(status.state or "-"),
+        "rows": f"{status.total.rows:,}" if status.decision else "-",
+        "decided": "-" if decided_ms is None else f"{span(max(0, now_ms - decided_ms))} ago",
+        "driver": status.driver.value,
+        "open decided": str(status.open_decided),
+        "undecided": str(len(status.undecided)),
+        "oldest": "-" if oldest is None else span(oldest),
+        "time left": "-" if left is None else span(left),
+        "source lag": lag if status.source else "-",
+        "prefix": status.names.prefix,
+    }
+
+
+def make_transaction_row(each: QueryTransaction, now_ms: int) -> TableRow:
+    task = each.task
+    return {
+        "transactional id": each.transactional_id,
+        "task": str(task.partition) if task else "driver" if each.names else "-",
+        "decision": "decided" if each.decided else "undecided" if task else "-",
+        "age": span(each.age_ms(now_ms)),
+        "time left": span(each.left_ms(now_ms)),
+    }
+
+
+def _name_batch(batch: BatchId | None) -> str:
+    """The name of a batch in a table that does not show its stream."""
+    if batch is None:
+        return "-"
+    if batch.numbering is Numbering.ONCE:
+        return str(batch)
+    return f"version {batch.batch}" if batch.numbering is Numbering.VERSION else str(batch.batch)
