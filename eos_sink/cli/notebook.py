@@ -59,14 +59,29 @@ class SinkStatus(SparkSide):
     """One query at one moment, without any setting of its clients. Its `repr` is a table, which
     Jupyter shows as HTML; `dataclasses.asdict` makes a dictionary.
 
-    Attributes that `eos-sink status --json` has, too, are as its keys, which docs/api.md documents.
-
     Attributes:
         at: when the cluster was read, by the local clock.
+        query, prefix, group: the sink's name of the query, `eos.transactional.id.prefix`, and both
+            together: the consumer group and the start of each transactional id.
         log_topic: the decision log.
+        batch: number of the latest decided batch; None before the first one.
+        stream: Spark's id of the query that wrote it; another one than `id` after a start with a
+            new checkpoint.
+        outcome: as in `eos-sink status`; None before the first one.
+        rows, bytes: of the batch.
+        partitions: of the batch, in Spark.
+        transactions: partitions of the batch that have their own transaction.
+        inline_partitions, inline_rows: those in the decision's transaction.
         decided_at: when the batch was decided, by the driver's clock.
         behind: the batch is decided and not yet in Spark's commit log. If the query ends now, its
             next start repeats the batch, and the sink writes nothing again. None: not known.
+        driver: whether a driver runs the query: "live", "ended", "gone" or "unknown".
+        open_decided, undecided: open transactions of the batch, and of one that is being written.
+        left_ms: milliseconds until Kafka aborts the first of them; None if none is open.
+        steps: seconds of each step, the latest time of each (docs/metrics.md).
+        counts: since the query's first batch (docs/metrics.md).
+        source: where it stands in its source, as in `eos-sink status --json`; None without
+            `eos.source.group.id`.
         alerts: what needs an operator, with the command that helps.
     """
 
