@@ -68,6 +68,10 @@ class EosSinkError(Exception):
         data: Mapping[str, Any] | None = None,
         action: Action | None = None,
     ) -> None:
+        # Imported here: what goes well needs no text.
+        from eos_sink.published import as_published
+
+        message, remedy = as_published(message), as_published(remedy)
         # Keep a command on its line alone.
         end = "\n" if "\n" in remedy else " "
         super().__init__(f"{message} {remedy}{end}({self.link()})")
@@ -79,7 +83,9 @@ class EosSinkError(Exception):
     @classmethod
     def link(cls) -> str:
         """The class's section: a heading's anchor is the heading in lower case."""
-        return f"{PAGE}#{cls.__name__.lower()}"
+        from eos_sink.published import as_published
+
+        return as_published(f"{PAGE}#{cls.__name__.lower()}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Spark and multiprocessing pickle exceptions; keyword-only arguments need this.

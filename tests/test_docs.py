@@ -176,7 +176,7 @@ def test_the_errors_table_is_the_code_s() -> None:
 
 @pytest.mark.parametrize("kind", ERRORS)
 def test_the_text_of_each_error_leads_to_its_section(kind: type[errors.EosSinkError]) -> None:
-    link = re.search(r"\((.+)#(.+)\)$", str(kind("It broke.", remedy="Mend it.")))
+    link = re.search(r"\(\S*(docs/.+)#(.+)\)$", str(kind("It broke.", remedy="Mend it.")))
     assert link
     page = ROOT / link[1]
     assert link[2] in anchors(page)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 _FORMAT, _FOREACH_BATCH = "kafka-eos", "ForeachBatchSink"
-_ERROR = re.compile(r"eos_sink\.errors\.(\w+: .+?\(docs/errors\.md#\w+\))", re.DOTALL)
+_ERROR = re.compile(r"eos_sink\.errors\.(\w+: .+?\(\S*docs/errors\.md#\w+\))", re.DOTALL)
 _LOGIN = ("sasl.", "security.", "ssl.")
 _INITIALISED_MS = 60_000
 _WIDTH = 80

@@ -18,6 +18,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, TextIO
 
 from eos_sink.cli.exit_codes import ExitCode
+from eos_sink.published import as_published
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -50,7 +51,9 @@ def signals_within_calls() -> Iterator[None]:
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    """Escape what could change a terminal or begin a line of its own: names of ids, groups and
+    """Return a text for users as a terminal may show it, with links to the pages that it names.
+
+    Escape what could change a terminal or begin a line of its own: names of ids, groups and
     clients come from Kafka, where they may have any characters.
 
     Args:
@@ -58,7 +61,7 @@ def printable(text: str, *, lines: bool = False) -> str:
     """
     return "".join(
         each if each.isprintable() or (lines and each in "\n\t") else ascii(each)[1:-1]
-        for each in text
+        for each in as_published(text)
     )
 
 

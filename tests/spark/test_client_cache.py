@@ -124,7 +124,7 @@ def test_other_options_close_what_was_made_from_those_before(
 def test_a_library_that_the_driver_lacks_is_named_with_its_remedy(world: World) -> None:
     with pytest.raises(ConfigurationError, match="has no module 'kafka'") as raised, world.lease():
         raise ModuleNotFoundError(name="kafka")
-    assert "pip install --upgrade eos-sink" in raised.value.remedy
+    assert "pip install --upgrade eos_sink-*.whl" in raised.value.remedy
     world.get()
 
 
