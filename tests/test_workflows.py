@@ -46,7 +46,7 @@ def test_each_target_script_and_module_that_is_called_is_there() -> None:
     targets = " ".join(re.findall(r"\bmake ([a-z -]+)", called)).split()
     scripts = re.findall(r"\bbash (\S+)", called)
     modules = re.findall(r"\bpython -m (\w+(?:\.\w+)*)", called)
-    assert {"setup", "kafka", "test-long"} <= set(targets) <= make_targets()
+    assert {"setup", "kafka", "rehearse", "test-long"} <= set(targets) <= make_targets()
     assert scripts == [".ci/run"]
     assert (ROOT / ".ci" / "run").is_file()
     assert modules
