@@ -138,6 +138,11 @@ explore: $(VENV)/.setup-dev ## Play random sequences of queries, jobs, faults an
 matrix: $(VENV)/.setup-dev kafka ## Test each Spark, Python and Kafka with the installed wheel, or CELL=...
 	@$(BIN)/python -m proof.matrix $(if $(CELL),--cell '$(CELL)')
 
+# BEFORE=v1.0.0 for the build that a query is upgraded from; the last tag, else the commit before.
+.PHONY: rehearse
+rehearse: $(VENV)/.setup-dev kafka ## Build the release into build/dist, install it as a user does and try it
+	@$(BIN)/python -m tools.rehearse build $(if $(BEFORE),--before $(BEFORE))
+
 .PHONY: clean
 clean: ## Remove files of builds and tests (not .venv)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* spark-warehouse metastore_db derby.log

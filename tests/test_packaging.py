@@ -196,6 +196,8 @@ def test_the_long_description_has_no_link_that_leads_nowhere_on_pypi(
 ) -> None:
     text = str(metadata.get_payload())
     assert "## How it works" in text
+    # It is on PyPI where this text is read.
+    assert "PyPI yet" not in text
     assert [link for link in links(text) if not link.startswith(("https://", "#"))] == []
 
 
