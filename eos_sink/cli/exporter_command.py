@@ -84,13 +84,14 @@ def run(arguments: argparse.Namespace) -> Report:
     file = arguments.textfile
     if file is not None and file.suffix != ".prom":
         raise CommandError(f"--textfile {file}: node_exporter reads *.prom only")
+    interval = arguments.interval or (_TEXTFILE_INTERVAL_S if file else _INTERVAL_S)
     config = cluster_config(arguments)
     with closing(
         Scraper(
             lambda: ConfluentAdmin(config, arguments.scrape_timeout),
             arguments.prefix,
             arguments.scrape_timeout,
-            0.0 if file else arguments.interval or _INTERVAL_S,
+            0.0 if file else interval,
             # With --once it is the command's own error.
             on_error=(lambda _: None) if arguments.once else _log,
         )
@@ -98,7 +99,7 @@ def run(arguments: argparse.Namespace) -> Report:
         if arguments.once:
             return _run_once(scraper, file)
         if file is not None:
-            _write_again_and_again(scraper, file, arguments.interval or _TEXTFILE_INTERVAL_S)
+            _write_again_and_again(scraper, file, interval)
         _serve(scraper, arguments.address, arguments.port)
         while True:
             Event().wait()

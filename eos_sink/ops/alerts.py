@@ -54,7 +54,7 @@ class Alert:
 
     def __str__(self) -> str:
         about = f"{self.query}: " if self.query else ""
-        return f"{about}{self.text} {self.action}"
+        return f"{about}{self.text} {self.action}".rstrip()
 
 
 _Found = tuple[AlertKind, str, str]

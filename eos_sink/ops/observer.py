@@ -163,16 +163,14 @@ class Observer:
     def _list_open(self, deadline: Deadline) -> list[TransactionState]:
         """Open transactions of the whole cluster, since queries may have other prefixes; without
         the permission for that, those under the given prefix."""
-        share = _share(deadline)
-        try:
-            return self._admin.list_transactions("", share)
-        except EosSinkError as error:
-            if not (error.data.get("missing") and self._prefix):
-                self._problems.append(Problem.of(error))
-                return []
-        found: list[TransactionState] = []
+        share, found = _share(deadline), list[TransactionState]()
         with self._collect_problems():
-            found += self._admin.list_transactions(self._prefix, share)
+            try:
+                found += self._admin.list_transactions("", share)
+            except EosSinkError as error:
+                if not (error.data.get("missing") and self._prefix):
+                    raise
+                found += self._admin.list_transactions(self._prefix, share)
         return found
 
     def _list_unrecorded(self, deadline: Deadline) -> tuple[str, ...]:

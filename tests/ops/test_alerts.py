@@ -157,7 +157,7 @@ def test_transactions_of_no_query_matter_when_they_last() -> None:
 
 def test_what_could_not_be_read_needs_an_operator() -> None:
     (found,) = find_alerts(replace(snapshot(), problems=(Problem("no Read", ("Read",)),)))
-    assert (found.kind, str(found)) == (AlertKind.UNSEEN, "no Read ")
+    assert (found.kind, str(found)) == (AlertKind.UNSEEN, "no Read")
 
 
 def test_a_doubt_of_a_batch_that_spark_numbers_names_its_commit_log() -> None:
