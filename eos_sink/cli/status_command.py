@@ -8,8 +8,7 @@ from itertools import chain
 
 from eos_sink.cli.admin_client import connect
 from eos_sink.cli.arguments import add_connection, add_timeout, command_line, whole
-from eos_sink.cli.batch_report import report_batch
-from eos_sink.cli.batch_text import outcome_cell
+from eos_sink.cli.batch_report import outcome_cell, report_batch
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import Cell, CommandError, Report, TableRow, span
 from eos_sink.cli.query_name import add_query, find_query
