@@ -75,7 +75,7 @@ class OnCall:
     def ids(self, slot: int) -> list[str]:
         return [self.id(slot, partition) for partition in range(PARTITIONS)]
 
-    def fates(self, batch: int, expect: int = FINE) -> list[str]:
+    def outcomes(self, batch: int, expect: int = FINE) -> list[str]:
         document = self.reads("status", self.name, str(batch), expect=expect)
         return [each["outcome"] for each in document["tasks"]]
 
@@ -116,7 +116,7 @@ def test_a_query_that_runs_well_needs_no_action(on_call: OnCall) -> None:
     said = on_call.types("status", f"{on_call.name[:-11]}x", expect=REFUSED)
     assert f"it has {on_call.name}" in said
     for batch in range(3):
-        assert on_call.fates(batch) == ["committed"] * PARTITIONS
+        assert on_call.outcomes(batch) == ["committed"] * PARTITIONS
     assert "not decided" in on_call.types("status", on_call.name, "3", expect=LOOK)
     assert on_call.open() == set()
 
@@ -133,7 +133,7 @@ def test_what_was_prepared_is_aborted_and_the_batch_comes_once(on_call: OnCall) 
     said = on_call.types("status", on_call.name, "--transactions", expect=LOOK)
     assert "3 open transactions, 0 of them decided." in said
     assert all(each in said for each in on_call.ids(1))
-    assert on_call.fates(1, expect=LOOK) == ["open, undecided"] * PARTITIONS
+    assert on_call.outcomes(1, expect=LOOK) == ["open, undecided"] * PARTITIONS
     # The dead driver is the group's member for a while.
     command = f"eos-sink resolve {on_call.name} --end --bootstrap-server"
     assert command not in on_call.types("status", expect=LOOK)
@@ -185,14 +185,14 @@ def test_what_was_decided_is_committed_and_never_aborted(on_call: OnCall) -> Non
     assert (status["outcome"], status["batch"]) == ("open", 1)
     assert [each["decided"] for each in status["open"]] == [True] * PARTITIONS
     assert on_call.open() == set(on_call.ids(query.slot()))
-    assert on_call.fates(1, expect=LOOK) == ["open"] * PARTITIONS
+    assert on_call.outcomes(1, expect=LOOK) == ["open"] * PARTITIONS
     before = query.log()
     # The dead driver is the group's member for a while, and no run is fenced.
     on_call.ends("--yes")
     on_call.ends("--yes")
     assert query.log() == before
     query.check(batches=2)
-    assert on_call.fates(1) == ["committed"] * PARTITIONS
+    assert on_call.outcomes(1) == ["committed"] * PARTITIONS
     assert on_call.status()["outcome"] == "committed"
     assert query.finish().written(1) == []
     query.check()
@@ -205,9 +205,9 @@ def test_lost_partitions_are_reported_and_written_again(on_call: OnCall) -> None
     on_call.commits(0, 2)
     status = on_call.status(expect=LOOK)
     assert (status["outcome"], status["lost"], status["open"]) == ("lost", [1], [])
-    assert on_call.fates(1, expect=LOOK) == ["committed", "lost", "committed"]
+    assert on_call.outcomes(1, expect=LOOK) == ["committed", "lost", "committed"]
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
-    assert on_call.fates(1) == ["committed", "committed", "lost, written again", "committed"]
+    assert on_call.outcomes(1) == ["committed", "committed", "lost, written again", "committed"]
     query.finish()
     query.check()
 
@@ -272,7 +272,7 @@ def test_the_commands_of_the_page_run(kafka: KafkaCluster, on_call: OnCall, tmp_
         words = [names.get(word, word) for word in shlex.split(command)[1:]]
         on_call.types(*words, expect=code)
     assert on_call.open() == set()
-    assert on_call.fates(1) == ["committed"] * PARTITIONS
+    assert on_call.outcomes(1) == ["committed"] * PARTITIONS
     orders.finish()
     orders.check()
     orders.close()

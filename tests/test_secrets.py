@@ -31,9 +31,10 @@ from eos_sink.kafka_config.check_setting import check_setting, is_secret
 from eos_sink.kafka_config.java_settings import SETTINGS
 from eos_sink.kafka_config.librdkafka_settings import PROPERTIES
 from eos_sink.ops.observer import Observer
-from eos_sink.ops.resolve import gather_evidence, write_choice
+from eos_sink.ops.resolve import write_choice
 from eos_sink.options import parse_options
 from tests.fakes.admin import FakeAdmin
+from tests.ops.operator import look as gather
 from tests.protocol.driver import Driver, decide_and_die
 from tests.protocol.world import World, late_attempt, options
 
@@ -179,20 +180,15 @@ def test_neither_a_query_nor_its_operator_shows_a_secret(
             status_command.make_report(found, parsed("status")),
             batch_report.report_batch(admin, parsed("status", query, "0")),
             status_command.make_report(found, parsed("status", "--transactions")),
-            resolve_command.make_report(
-                world.options.names, gather_evidence(admin, world.options.names, 9, soon())
-            ),
+            resolve_command.make_report(gather(admin, world.options.names)),
         ]
 
-    reports = look()
-    evidence = gather_evidence(admin, world.options.names, 9, soon())
-    assert evidence.decision is not None
-    decision = replace(evidence.decision, by_row=True)
-    written = write_choice(admin.kafka, world.options.names, evidence, decision, soon())
+    reports, seen = look(), gather(admin, world.options.names)
+    assert seen.decision is not None
+    decision = replace(seen.decision, by_row=True)
+    written = write_choice(admin.kafka, seen, decision, soon())
     reports += [
-        resolve_command.make_report(
-            world.options.names, evidence, resolve_command.Done("accept", written.seq)
-        ),
+        resolve_command.make_report(seen, "accept", written.seq),
         *look(),
     ]
     for report in reports:

@@ -1,123 +1,101 @@
-"""`eos-sink status QUERY BATCH`: the outcome of one batch, task by task, and the evidence."""
+"""The evidence about one batch, task by task, as `status QUERY BATCH` and `resolve` show it."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
+from dataclasses import replace
 from datetime import datetime, timezone
-from typing import Any
 
 from eos_sink.cli.arguments import command_line
-from eos_sink.cli.batch_text import (
-    describe_coordinator,
-    describe_decision,
-    describe_marker,
-    describe_witness,
-    outcome_cell,
-)
-from eos_sink.cli.output import CommandError, Report, TableRow
-from eos_sink.cli.query_name import find_query
-from eos_sink.identity import QueryNames
+from eos_sink.cli.output import Cell, CommandError, Mood, Report, TableRow
+from eos_sink.cli.query_name import find_history
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.messages import as_json
 from eos_sink.ops.alerts import options_for
-from eos_sink.ops.documents import batch_document, decision_document, evidence_document
-from eos_sink.ops.explain import Explanation, Fate, Known, TaskFate, explain_batch, find_batch
-from eos_sink.ops.history import read_histories
-from eos_sink.protocol.model import SourcePosition
+from eos_sink.ops.batch_record import BatchRecord, RecordState, find_batch
+from eos_sink.ops.documents import MARKER, WITNESS, evidence_document
+from eos_sink.ops.evidence import (
+    BatchEvidence,
+    OtherTask,
+    TaskState,
+    TransactionEvidence,
+    gather_evidence,
+)
+from eos_sink.protocol.model import Decision
 from eos_sink.protocol.outcome import Outcome
 from eos_sink.shell import sink_command
 
+_MOODS = {
+    Outcome.COMMITTED.value: Mood.GOOD,
+    Outcome.OPEN.value: Mood.WARN,
+    Outcome.UNKNOWN.value: Mood.WARN,
+    TaskState.ABORTED.value: Mood.WARN,
+    Outcome.LOST.value: Mood.BAD,
+    Outcome.IN_DOUBT.value: Mood.BAD,
+    "unreadable": Mood.BAD,
+}
+_GOOD = {Outcome.COMMITTED, TaskState.NO_ROWS, TaskState.REWRITTEN}
+_SHOWN_IDS = 5
+
 
 def report_batch(admin: Admin, arguments: argparse.Namespace) -> Report:
-    """A row for each task; below them what the log has of the batch.
+    """Report what became of a batch, for `status QUERY BATCH`.
 
     Raises:
         CommandError: there is no such query.
     """
     deadline = Deadline(arguments.timeout)
-    known = read_histories(admin, arguments.prefix, deadline)
-    names = find_query(arguments.query, known, arguments.prefix)
-    history = (known or {}).get(names)
-    if history is None:
-        log = arguments.log_topic
-        raise CommandError(f"the decision log {log} has no query {names.shown}.")
-    batch = find_batch(history, arguments.batch, arguments.stream)
-    found = explain_batch(admin, names, history, batch, deadline)
-    written, decision = found.written, found.decision
-    others = [stream for stream in history.streams if stream != found.batch.stream]
+    names, history = find_history(admin, arguments.query, arguments.prefix, deadline)
+    if not history.is_seen:
+        what = f"the decision log {arguments.log_topic} has no query {names.shown}."
+        raise CommandError(f"{what} {history.unread}".strip())
+    batch = find_batch(names, history, arguments.batch, arguments.stream)
+    evidence = gather_evidence(admin, batch, 0, deadline)
+    report = make_report(evidence)
+    if any(task.outcome in (Outcome.IN_DOUBT, Outcome.UNKNOWN) for task in evidence.tasks):
+        options = options_for(names, command_line(arguments))
+        command = sink_command("resolve", names.query, options=options)
+        report = replace(report, notes=[*report.notes, f"See also: {command}"])
+    return report
+
+
+def make_report(evidence: BatchEvidence) -> Report:
+    """A row for each task; below them what the log has of the batch."""
+    is_followed = evidence.state is RecordState.GONE and evidence.latest != evidence.batch
+    is_certain = evidence.decision is not None or is_followed
     rows: tuple[TableRow, ...] = tuple(
         {
-            "task": str(each.partition),
-            "rows": "-" if each.rows is None else f"{each.rows:,}",
-            "outcome": outcome_cell(each.fate.value),
-            "known from": "; ".join(list_evidence(found, each)) or "nothing",
+            "task": str(task.partition),
+            "rows": "-" if task.rows is None else f"{task.rows:,}",
+            "outcome": outcome_cell(task.outcome.value),
+            "known from": "; ".join(list_facts(evidence, task)) or "nothing",
         }
-        for each in found.fates
+        for task in evidence.tasks
     )
-    good = {Outcome.COMMITTED, Fate.NO_ROWS, Fate.REWRITTEN}
-    is_followed = found.known is Known.GONE and found.latest != found.batch
-    certain = decision is not None or is_followed or found.known is Known.NOTHING
-    document = {
-        "query": names.query,
-        **batch_document(found.batch),
-        "known": found.known,
-        "latest": found.latest.batch if found.latest else None,
-        "dropped": found.dropped,
-        "seq": written.record.seq if written else None,
-        "later_seq": found.later.record.seq if found.later else None,
-        "decided_at_ms": written.at_ms if written else None,
-        "rows": decision.total.rows if decision else None,
-        **decision_document(decision),
-        "source": _source_document(found.source),
-        "tasks": [_task_document(each) for each in found.fates],
-        "other_streams": others,
-        "not_seen": found.unseen,
-    }
-    notes = [*_list_notes(names, found, command_line(arguments)), *found.unseen]
-    if others:
-        streams = ", ".join(others)
-        notes.append(
-            f"Other streams of this query have batches of their own (--stream): {streams}."
-        )
     return Report(
         rows,
-        notes,
-        ok=certain and not found.dropped and all(each.fate in good for each in found.fates),
-        document=document,
+        [*_list_notes(evidence), *evidence.unseen],
+        ok=is_certain
+        and not evidence.dropped
+        and all(task.outcome in _GOOD for task in evidence.tasks),
+        unseen=bool(evidence.unseen),
+        document=evidence_document(evidence),
         left=4,
     )
 
 
-def _source_document(source: SourcePosition | None) -> dict[str, Any] | None:
-    """The offsets that a batch has read."""
-    if source is None:
-        return None
-    return {"group": source.group, "start": as_json(source.start), "end": as_json(source.end)}
+def outcome_cell(outcome: str) -> Cell:
+    """Return the outcome of a transaction or a batch."""
+    return Cell(outcome, _MOODS.get(outcome, Mood.PLAIN))
 
 
-def _task_document(task: TaskFate) -> dict[str, Any]:
-    known = evidence_document(task.evidence) if task.evidence else {}
-    if task.state:
-        known = {**vars(task.state.transaction), "coordinator": {"state": task.state.status.value}}
-    return {
-        **known,
-        "partition": task.partition,
-        "rows": task.rows,
-        "outcome": task.fate.value,
-        "inline": task.inline,
-    }
-
-
-def list_evidence(batch: Explanation, task: TaskFate) -> Iterator[str]:
+def list_facts(batch: BatchRecord, task: TransactionEvidence | OtherTask) -> Iterator[str]:
     """Say from what it is known what became of a task; nothing if it is not known."""
-    known = task.evidence
-    if task.inline:
-        yield "its rows are in the transaction of the decision"
-    elif task.fate is Fate.NO_ROWS:
-        yield "the decision has no rows of it"
+    if isinstance(task, TransactionEvidence):
+        yield from _list_evidence(batch, task)
     elif task.replaced is not None:
         yield (
             f"an earlier decision of the batch names it with epoch {task.replaced.epoch}, the "
@@ -125,64 +103,115 @@ def list_evidence(batch: Explanation, task: TaskFate) -> Iterator[str]:
         )
     elif task.state is not None:
         yield f"coordinator: {task.state.status.value}, epoch {task.state.transaction.epoch}"
-    if known is None:
-        return
-    if known.settled and batch.written is not None:
+    elif task.outcome is Outcome.COMMITTED:
+        yield "its rows are in the transaction of the decision"
+    else:
+        yield "the decision has no rows of it"
+
+
+def _list_evidence(batch: BatchRecord, task: TransactionEvidence) -> Iterator[str]:
+    evidence, state = task.evidence, task.evidence.state
+    if evidence.settled and batch.written is not None:
         yield f"the log: all of it was seen visible (seq {batch.written.record.seq})"
-    if known.state is not None:
-        yield f"coordinator: {describe_coordinator(known)}"
-    if known.witness is not None:
-        yield f"witness {known.entry.witness}: {describe_witness(known)}"
-    if known.marker is not None:
-        yield f"marker: {describe_marker(known.marker)}"
-    if known.override is not None:
-        yield f"an operator's choice: {'visible' if known.override else 'lost'}"
-    if known.accepted:
+    if state is not None:
+        is_other = state.is_not(evidence.transaction)
+        other = f" (of another, epoch {state.transaction.epoch})" if is_other else ""
+        yield f"coordinator: {state.status.value}{other}"
+    if evidence.witness is not None:
+        yield f"witness {task.entry.witness}: {WITNESS[evidence.witness]}"
+    if task.marker is not None:
+        yield f"marker: {MARKER[task.marker]}"
+    if task.trace is not None:
+        end = f"at the topic's end: {task.trace.rows:,} of its rows"
+        if task.same_rows:
+            end += ", the decided ones"
+        yield end
+    if evidence.override is not None:
+        yield f"an operator's choice: {'visible' if evidence.override else 'lost'}"
+    if evidence.accepted:
         yield "an operator has accepted the batch as it is"
     if batch.later is not None:
         yield f"a later batch was decided (seq {batch.later.record.seq})"
 
 
-def _list_notes(names: QueryNames, batch: Explanation, reach: str) -> Iterator[str]:
-    yield f"Query {names.shown}, {batch.batch}: {batch.known.value}."
-    if batch.written is not None and batch.decision is not None:
-        at = datetime.fromtimestamp(batch.written.at_ms / 1000, timezone.utc)
+def _list_notes(evidence: BatchEvidence) -> Iterator[str]:
+    written, latest, source = evidence.written, evidence.history.latest, evidence.source
+    which = "" if evidence.batch is None else f", {evidence.batch}"
+    yield f"Query {evidence.names.shown}{which}: {evidence.state.value}."
+    if written is not None and written.decision is not None:
+        total = written.decision.total
+        at = datetime.fromtimestamp(written.at_ms / 1000, timezone.utc)
         yield (
-            f"Decided in seq {batch.written.record.seq} at {batch.written.position}, "
-            f"{at:%Y-%m-%d %H:%M:%S} UTC."
+            f"Decided in seq {written.record.seq} at {written.position}, {at:%Y-%m-%d %H:%M:%S} "
+            f"UTC: slot {written.decision.slot}, {written.decision.partitions} partitions, "
+            f"{total.rows:,} rows, {total.bytes:,} bytes, fingerprint {total.fingerprint:016x}."
         )
-        yield from describe_decision(batch.decision)
-        if batch.source is not None:
-            start, end = (json.dumps(as_json(at)) for at in (batch.source.start, batch.source.end))
-            yield f"It has read from {start} to {end}, committed to group {batch.source.group}."
-    outcomes = {each.fate for each in batch.fates}
-    if batch.dropped and batch.known is not Known.DROPPED:
+        yield from _describe_decision(written.decision)
+    elif not evidence.history.log:
+        yield f"There is no topic {evidence.log}, which would be the decision log."
+    elif evidence.batch is None and latest is not None:
+        yield f"The latest record is seq {latest.record.seq} at {latest.position}."
+    if source is not None:
+        start, end = (json.dumps(as_json(offsets)) for offsets in (source.start, source.end))
+        yield f"It has read from {start} to {end}, committed to group {source.group}."
+    yield from _explain(evidence, {task.outcome for task in evidence.tasks})
+    for tail in evidence.tails:
+        unread = f"; not all was read: {tail.unread}" if tail.unread else ""
+        yield (
+            f"{tail.topic}[{tail.partition}]: offsets {tail.start} to {tail.end} are kept, stable "
+            f"to {tail.stable}, read from {tail.read_from}{unread}."
+        )
+    if evidence.committed:
+        ids = ", ".join(evidence.committed[:_SHOWN_IDS])
+        yield f"No record, but transactions were committed before: {ids}."
+    if evidence.undecided:
+        yield (
+            f"Open and undecided: {len(evidence.undecided)}. A run that is alive decides them; "
+            "otherwise the next start, or eos-sink resolve --end, aborts them."
+        )
+    if evidence.other_streams:
+        streams = ", ".join(evidence.other_streams)
+        yield f"Other streams of this query have batches of their own (--stream): {streams}."
+
+
+def _describe_decision(decision: Decision) -> Iterator[str]:
+    """Say where its rows are, and what a replay or an operator has changed."""
+    if decision.inlined:
+        some, every = len(decision.inlined), len(decision.digests)
+        rows = f"{decision.inlined_total.rows:,} rows, of {some} of the {every} tasks with rows,"
+        what = "All its rows" if some == every else rows
+        yield f"{what} are in the transaction of the decision and became visible with it."
+    if decision.dead_letters:
+        tasks = ", ".join(str(letters.partition) for letters in decision.dead_letters)
+        yield (
+            f"{decision.dead_letter_rows:,} of its rows, of the tasks {tasks}, are in the dead "
+            f"letter topic {decision.dead_letter_topic}."
+        )
+    override = decision.override
+    if override.accepted:
+        yield "An operator has accepted it as it is."
+    if decision.by_row and not decision.completed:
+        yield "A replay has other partitions: the next one writes the rows that are not visible."
+    if decision.by_partition:
+        yield f"Lost partitions have to be written as they were: {decision.by_partition}."
+    if decision.completed:
+        yield "It was completed by a replay in other partitions, which are numbered last."
+    if override.visible:
+        yield f"Visible by an operator's choice: partitions {sorted(override.visible)}."
+    if override.lost:
+        yield f"Lost by an operator's choice: partitions {sorted(override.lost)}."
+
+
+def _explain(batch: BatchRecord, outcomes: Set[Outcome | TaskState]) -> Iterator[str]:
+    """Say what follows from the state of the batch."""
+    if batch.dropped and batch.state is not RecordState.DROPPED:
         yield (
             "An operator has dropped an earlier decision of it (eos-sink resolve --forget): what "
             "was visible of that one is still there, besides the rows of this one."
         )
-    if batch.known is Known.LATEST and Outcome.OPEN in outcomes:
+    if batch.state is RecordState.LATEST and Outcome.OPEN in outcomes:
         yield "The driver, or the query's next start, commits what is decided and open."
-    elif batch.known is Known.DROPPED:
-        yield (
-            "By eos-sink resolve --forget: the batch is written whole if Spark runs it again. What "
-            "was visible of it stays visible; look for its rows in the topic."
-        )
-    elif batch.known is Known.GONE:
-        yield _explain_gone(batch)
-    elif batch.known is Known.NOTHING:
-        yield (
-            "The log has every record from the batch before to the batch after it: it had no rows, "
-            "so nothing had to be decided."
-        )
-    elif batch.known is Known.FORGOTTEN:
-        yield "Its number is below all those that the log keeps. Look for its rows in the topic."
-    elif batch.known is Known.NOT_DECIDED and batch.batch.numbering.is_of_write:
-        yield (
-            "Its number is not among those that were written: nothing of it is visible, unless an "
-            "operator has dropped its decision."
-        )
-    elif batch.known is Known.NOT_DECIDED:
+    elif batch.state is RecordState.NOT_DECIDED and not _is_of_write(batch):
         latest = batch.latest.batch if batch.latest else None
         yield (
             f"The stream's latest decided batch is {latest}. Nothing of a later one is visible, "
@@ -191,24 +220,38 @@ def _list_notes(names: QueryNames, batch: Explanation, reach: str) -> Iterator[s
             "table shows those of the next batch's slot. A task whose rows the driver writes has "
             "none."
         )
-    elif batch.known is Known.NO_STREAM:
-        yield "The log has no decided batch of this stream, so nothing of it is visible."
-    if outcomes & {Outcome.IN_DOUBT, Outcome.UNKNOWN}:
-        options = options_for(names, reach)
-        command = sink_command("resolve", names.query, options=options)
-        yield f"See also: {command}"
+    elif batch.state is RecordState.GONE and not _is_of_write(batch):
+        yield _explain_gone(batch)
+    elif batch.state in _MEANINGS:
+        yield _MEANINGS[batch.state]
 
 
-def _explain_gone(batch: Explanation) -> str:
-    latest = batch.latest.batch if batch.latest else None
-    if latest == batch.batch.batch:
+_MEANINGS = {
+    RecordState.DROPPED: "By eos-sink resolve --forget: the batch is written whole if Spark runs "
+    "it again. What was visible of it stays visible; look for its rows in the topic.",
+    RecordState.FORGOTTEN: "Its number is below all those that the log keeps. Look for its rows in "
+    "the topic.",
+    RecordState.NO_STREAM: "The log has no decided batch of this stream, so nothing of it is "
+    "visible.",
+    # Of writes; other batches have more to say.
+    RecordState.NOT_DECIDED: "Its number is not among those that were written: nothing of it is "
+    "visible, unless an operator has dropped its decision.",
+    RecordState.GONE: "It is among the numbers that were written: its rows are visible.",
+}
+
+
+def _is_of_write(batch: BatchRecord) -> bool:
+    return batch.batch is not None and batch.batch.numbering.is_of_write
+
+
+def _explain_gone(batch: BatchRecord) -> str:
+    if batch.latest == batch.batch:
         return (
             "It is the last decided batch of its stream. Other batches of the query were decided "
             "later, and a batch is planned only after the one before it is settled: its rows are "
             "visible, unless an operator has given them up (eos-sink resolve)."
         )
-    if batch.batch.numbering.is_of_write:
-        return "It is among the numbers that were written: its rows are visible."
+    latest = batch.latest.batch if batch.latest else None
     return (
         f"Batch {latest} of the same stream is decided, and a batch is planned only after the one "
         "before it is settled: all rows of this one are visible once, or it had none. An "

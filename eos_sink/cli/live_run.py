@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from eos_sink.cli.output import CommandError
 from eos_sink.driver.processes import is_alive_here, is_dead_here
@@ -34,28 +34,33 @@ def check_driver(
     Raises:
         CommandError: a run of the query is alive, or may be.
     """
-    if take_over or not may_be_alive(run, hosts):
-        return
-    if hosts:
-        why = (
-            f"group {names.group} lists a member from {', '.join(hosts)}, so a run of "
-            f"{names.query} is alive, or died within its session (half an hour unless the brokers' "
-            "group.max.session.timeout.ms says otherwise, an hour at most)"
+    if not take_over and may_be_alive(run, hosts):
+        raise CommandError(
+            f"{' '.join(describe_run(names, run, hosts))} Stop the query. Then wait until the "
+            "group lists no member; or add --take-over, after which a run that is alive all the "
+            "same can decide nothing any more, and stops"
         )
-    elif hosts is None:
-        why = (
-            f"group {names.group} cannot be read, so a run of {names.query} may be alive (its "
-            "members are shown to who has Describe on the group)"
-        )
-    else:
-        why = f"the run of {names.query} that wrote last is alive"
-    last = ""
+
+
+def describe_run(names: QueryNames, run: Run | None, hosts: Sequence[str] | None) -> Iterator[str]:
+    """Say which run of the query wrote last, and whether one may be alive."""
     if run is not None:
-        known = "; it is alive" if is_alive_here(run) else ""
-        known = "; it has ended" if run.tool or is_dead_here(run) else known
-        last = f" The last record was written by {run}{known}."
-    raise CommandError(
-        f"{why}.{last} Stop the query. Then wait until the group lists no member; or add "
-        "--take-over, after which a run that is alive all the same can decide nothing any more, "
-        "and stops"
-    )
+        state = "; it is alive" if is_alive_here(run) else ""
+        state = "; it has ended" if run.tool or is_dead_here(run) else state
+        yield f"The last record was written by {run}{state}."
+    if hosts is None:
+        yield (
+            f"The group {names.group} cannot be read, so a run may be alive (its members are shown "
+            "to who has Describe on the group)."
+        )
+    elif hosts and not may_be_alive(run, hosts):
+        yield (
+            f"The group {names.group} lists a member from {', '.join(hosts)}: that command's, "
+            "unless a run has started since."
+        )
+    elif hosts:
+        yield (
+            f"The group {names.group} lists a member from {', '.join(hosts)}, so a run is alive, "
+            "or died within its session (half an hour unless the brokers' "
+            "group.max.session.timeout.ms says otherwise, an hour at most)."
+        )

@@ -13,9 +13,9 @@ from eos_sink.cli.output import CommandError, Report, TableRow
 from eos_sink.cli.query_name import add_query, add_yes, confirm, read_query
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Unseen
 from eos_sink.messages import as_json
 from eos_sink.ops.documents import source_document
+from eos_sink.ops.operator_run import list_hosts
 from eos_sink.ops.source_position import Drop, SourceState, Use, choose, read_source
 from eos_sink.protocol.values import Place
 
@@ -68,8 +68,8 @@ def run(arguments: argparse.Namespace) -> Report:
         if chosen is None:
             return make_report(names, state)
         members = admin.describe_groups([names.group], deadline)[names.group]
-        hosts = None if isinstance(members, Unseen) else tuple(each.host for each in members)
-        check_driver(names, state.entry.record.run, hosts, take_over=arguments.take_over)
+        run, hosts = state.entry.record.run, list_hosts(members)
+        check_driver(names, run, hosts, take_over=arguments.take_over)
         if not arguments.yes:
             confirm((_warn(chosen),), names.shown)
         deadline = Deadline(arguments.timeout)
@@ -81,7 +81,7 @@ def _parse_choice(arguments: argparse.Namespace) -> Use | Drop | None:
     if arguments.use and arguments.drop:
         raise CommandError("--use and --drop are two choices: give one")
     if arguments.drop:
-        return Drop(frozenset(filter(None, (each.strip() for each in arguments.drop.split(",")))))
+        return Drop(frozenset(filter(None, (topic.strip() for topic in arguments.drop.split(",")))))
     return Use(arguments.use) if arguments.use else None
 
 
@@ -95,7 +95,7 @@ def _warn(chosen: Use | Drop) -> str:
 def _make_row(place: Place, offset: int | None, committed: int | None, end: int | None) -> TableRow:
     lag = None if offset is None or end is None else end - offset
     figures = {"next offset": offset, "group": committed, "end": end, "lag": lag}
-    shown = {name: "" if each is None else f"{each:,}" for name, each in figures.items()}
+    shown = {name: "" if value is None else f"{value:,}" for name, value in figures.items()}
     return {"partition": f"{place[0]}[{place[1]}]", **shown}
 
 
@@ -103,17 +103,17 @@ def make_report(names: QueryNames, state: SourceState) -> Report:
     """A row for each partition, and the JSON of all."""
     position = state.position
     reached = position.reached if position else {}
-    known = position is not None and not position.stale
+    is_known = position is not None and not position.stale
     # Spark refuses offsets of topics that it does not read.
     read = {topic for topic, _ in position.end} if position else set()
     begins = {place: offset for place, offset in reached.items() if place[0] in read}
-    starting = json.dumps(as_json(begins)) if known else None
+    starting = json.dumps(as_json(begins)) if is_known else None
     rows = [
         _make_row(place, reached.get(place), state.committed.get(place), state.ends.get(place))
         for place in sorted({*reached, *state.committed})
     ]
     notes = [f"startingOffsets: {starting}"] if starting else []
-    if not known:
+    if not is_known:
         notes.append(
             "Where the query stands is not known: its last batch was decided without "
             "eos.source.group.id. Continue with its checkpoint, or set the group's offsets and add "
@@ -131,4 +131,4 @@ def make_report(names: QueryNames, state: SourceState) -> Report:
         "offsets": as_json(reached),
         "committed": as_json(state.committed),
     }
-    return Report(rows, notes, known and not state.differs, document)
+    return Report(rows, notes, is_known and not state.differs, document)

@@ -17,7 +17,7 @@ from eos_sink.identity import (
 )
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.ops.history import read_histories
+from eos_sink.ops.history import History, find_names, histories, read_records
 
 FOUND_BY = (
     "A query is found by its name in errors and in the decision log, by its eos.id, by its "
@@ -49,18 +49,45 @@ def add_yes(parser: argparse.ArgumentParser) -> None:
 
 def read_query(admin: Admin, given: str, prefix: str, deadline: Deadline) -> QueryNames:
     """Find a query among those of the decision log, as `find_query` does."""
-    return find_query(given, read_histories(admin, prefix, deadline), prefix)
+    return find_history(admin, given, prefix, deadline)[0]
+
+
+def find_history(
+    admin: Admin, given: str, prefix: str, deadline: Deadline
+) -> tuple[QueryNames, History]:
+    """Find a query as `find_query` does, and its records.
+
+    Raises:
+        CommandError: no query matches, or several do.
+    """
+    page = admin.read_log({}, deadline)
+    if page is None:
+        names = find_query(given, None, prefix)
+        return names, History(names.shown, (), log=False)
+    by_names = {
+        find_names(history, prefix): history
+        for history in histories(*read_records(page.lines)).values()
+    }
+    unread = "".join(
+        f" Partition {number} of the decision log is not seen, nor its queries: {why}."
+        for number, why in page.unread.items()
+    )
+    try:
+        names = find_query(given, by_names, prefix)
+    except CommandError as error:
+        raise CommandError(f"{error}.{unread}" if unread else str(error)) from error
+    return names, by_names.get(names) or History(names.shown, (), unread=unread.strip())
 
 
 def find_query(
-    given: str, known: Collection[QueryNames] | None, prefix: str = DEFAULT_PREFIX
+    given: str, queries: Collection[QueryNames] | None, prefix: str = DEFAULT_PREFIX
 ) -> QueryNames:
     """Find a query by its whole name, with or without prefix, by the readable part of it, or by the
     `eos.id`, checkpoint location or query name that it is made from. A query that the log does not
     have needs its whole name, since its record may be what is missing.
 
     Args:
-        known: the queries of the log; None if there is no log.
+        queries: those of the log; None if there is no log.
         prefix: another one than the default is that of the query. The default is none that was
             given, so a query is found under any prefix then; but not by the name that errors
             print without a prefix, which may be that of a query whose record is missing.
@@ -68,14 +95,14 @@ def find_query(
     Raises:
         CommandError: no query matches, or several do.
     """
-    found = _match(given, known or ())
+    matches = _match(given, queries or ())
     if prefix != DEFAULT_PREFIX:
-        found = [names for names in found if names.prefix == prefix]
-    if len(found) > 1:
-        groups = " or ".join(names.group for names in found)
+        matches = [names for names in matches if names.prefix == prefix]
+    if len(matches) > 1:
+        groups = " or ".join(names.group for names in matches)
         raise CommandError(f"{shown_location(given)!r} may be {groups}: give one of these names")
-    if found:
-        (names,) = found
+    if matches:
+        (names,) = matches
         if names.query == given and names.prefix != prefix:
             raise CommandError(
                 f"the decision log has {given} as {names.group} only: add --prefix {names.prefix}. "
@@ -86,26 +113,26 @@ def find_query(
     whole = given.removeprefix(prefix)
     if QUERY_NAME.fullmatch(whole):
         return QueryNames(prefix, whole)
-    if known is None:
+    if queries is None:
         raise CommandError(
             f"there is no such log topic (--log-topic), so give the query's whole name instead of "
             f"{shown_location(given)!r}, as its error names it"
         )
-    shown = [names.shown for names in known]
+    shown = [names.shown for names in queries]
     near = difflib.get_close_matches(given, shown, n=3, cutoff=0.3) or shown[:3]
     hint = f"; it has {', '.join(near)}" if near else ", nor any other"
     raise CommandError(f"the decision log has no query {shown_location(given)!r}{hint}")
 
 
-def _match(given: str, known: Collection[QueryNames]) -> list[QueryNames]:
-    exact = [names for names in known if names.group == given]
+def _match(given: str, queries: Collection[QueryNames]) -> list[QueryNames]:
+    exact = [names for names in queries if names.group == given]
     if exact:
         return exact
     whole = {given, query_identity(given, None, None), query_identity(None, None, given)}
     if given.startswith("/") or ":/" in given:
         whole.add(query_identity(None, given, None))
-    found = [names for names in known if names.query in whole]
-    return found or [names for names in known if names.query.rpartition("-")[0] == given]
+    matches = [names for names in queries if names.query in whole]
+    return matches or [names for names in queries if names.query.rpartition("-")[0] == given]
 
 
 def confirm(warnings: Sequence[str], name: str) -> None:

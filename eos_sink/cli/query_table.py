@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eos_sink.cli.batch_text import outcome_cell
+from eos_sink.cli.batch_report import outcome_cell
 from eos_sink.cli.output import Cell, TableRow, span
 from eos_sink.ops.status import QueryStatus, QueryTransaction
 from eos_sink.protocol.model import BatchId, Numbering

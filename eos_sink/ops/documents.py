@@ -8,11 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from eos_sink.driver.processes import is_alive_here
+from eos_sink.messages import as_json
 from eos_sink.metrics.stats import Stats
+from eos_sink.ops.batch_record import BatchRecord
+from eos_sink.ops.evidence import BatchEvidence, OtherTask, TransactionEvidence
 from eos_sink.ops.status import QueryStatus, QueryTransaction
 from eos_sink.protocol.model import BatchId, Decision, RowDigest, Run, SourcePosition
-from eos_sink.protocol.outcome import Evidence, Outcome, outcome
-from eos_sink.protocol.values import Visibility
+from eos_sink.protocol.outcome import Outcome
+from eos_sink.protocol.values import TransactionState, Visibility
 
 WITNESS = {
     Visibility.COMMITTED: "there",
@@ -44,7 +47,7 @@ def query_document(status: QueryStatus, now_ms: int) -> dict[str, Any]:
         "driver": status.driver.value,
         "members": status.hosts,
         "run": run_document(status.run),
-        "open": [transaction_document(each, now_ms) for each in status.open],
+        "open": [transaction_document(transaction, now_ms) for transaction in status.open],
         "open_decided": status.open_decided,
         "undecided": len(status.undecided),
         "left_ms": status.left_ms(now_ms),
@@ -81,35 +84,104 @@ def decision_document(decision: Decision | None) -> dict[str, Any]:
     }
 
 
-def transaction_document(each: QueryTransaction, now_ms: int) -> dict[str, Any]:
+def transaction_document(open_: QueryTransaction, now_ms: int) -> dict[str, Any]:
     """Return what a coordinator says of an open transaction."""
     return {
-        **vars(each.transaction),
-        "query": each.names.query if each.names else None,
-        "slot": each.task.slot if each.task else None,
-        "partition": each.task.partition if each.task else None,
-        "decided": each.decided,
-        "age_ms": each.age_ms(now_ms),
-        "left_ms": each.left_ms(now_ms),
+        **vars(open_.transaction),
+        "query": open_.names.query if open_.names else None,
+        "slot": open_.task.slot if open_.task else None,
+        "partition": open_.task.partition if open_.task else None,
+        "decided": open_.decided,
+        "age_ms": open_.age_ms(now_ms),
+        "left_ms": open_.left_ms(now_ms),
     }
 
 
-def evidence_document(evidence: Evidence) -> dict[str, Any]:
-    """Return all that is known of a transaction of a decision."""
-    entry, state = evidence.entry, evidence.state
+def evidence_document(evidence: BatchEvidence) -> dict[str, Any]:
+    """Return the evidence about a batch, and what else is known of its query."""
+    history, latest = evidence.history, evidence.history.latest
     return {
-        "partition": entry.partition,
-        **vars(evidence.transaction),
-        **rows_document(entry.digest),
-        "outcome": outcome(evidence).value,
-        "coordinator": state
-        and {
-            "state": state.status.value,
-            "producer_id": state.transaction.producer_id,
-            "epoch": state.transaction.epoch,
+        "query": evidence.names.query,
+        "group": evidence.names.group,
+        **batch_document(evidence.batch),
+        "record": evidence.state,
+        "latest": evidence.latest.batch if evidence.latest else None,
+        "dropped": evidence.dropped,
+        "other_streams": evidence.other_streams,
+        "log": {
+            "topic": evidence.log,
+            "partition": latest.position.partition if latest else None,
+            "offset": latest.position.offset if latest else None,
+            "seq": history.seq,
         },
-        "witness": {**vars(entry.witness), "found": WITNESS[evidence.witness]},
+        "run": run_document(history.run),
+        "members": evidence.hosts,
+        "decision": _decided_document(evidence),
+        "tasks": [_task_document(task) for task in evidence.tasks],
+        "topics": [
+            {key: value for key, value in vars(tail).items() if key != "traces"}
+            | {"unread": tail.unread or None}
+            for tail in evidence.tails
+        ],
+        "in_doubt": [task.partition for task in evidence.in_doubt],
+        "undecided_ids": [transaction.transactional_id for transaction in evidence.undecided],
+        "committed_without_record": evidence.committed,
+        "not_seen": evidence.unseen,
+    }
+
+
+def _decided_document(batch: BatchRecord) -> dict[str, Any] | None:
+    written, decision, source = batch.written, batch.decision, batch.source
+    if written is None or decision is None:
+        return None
+    return {
+        **batch_document(decision.batch),
+        "seq": written.record.seq,
+        "later_seq": batch.later.record.seq if batch.later else None,
+        "decided_at_ms": written.at_ms,
+        "slot": decision.slot,
+        **rows_document(decision.total),
+        **decision_document(decision),
+        "override": decision.override,
+        "source": source
+        and {"group": source.group, "start": as_json(source.start), "end": as_json(source.end)},
+    }
+
+
+def _task_document(task: TransactionEvidence | OtherTask) -> dict[str, Any]:
+    shown = {"partition": task.partition, "rows": task.rows, "outcome": task.outcome}
+    if isinstance(task, OtherTask):
+        asked = _state_document(task.state)
+        own = {**vars(task.state.transaction), "coordinator": asked} if task.state else {}
+        return {**shown, "inline": task.outcome is Outcome.COMMITTED, **own}
+    evidence, trace = task.evidence, task.trace
+    return {
+        **shown,
+        "inline": False,
+        **vars(evidence.transaction),
+        **rows_document(task.entry.digest),
+        "coordinator": _state_document(evidence.state),
+        "witness": {**vars(task.entry.witness), "found": WITNESS[evidence.witness]},
         "marker": MARKER[evidence.marker],
+        "at_the_end": trace
+        and {
+            **rows_document(task.readable),
+            "rows": trace.rows,
+            "marker": MARKER[task.marker],
+            "same_rows": task.same_rows,
+        },
+    }
+
+
+def _state_document(state: TransactionState | None) -> dict[str, Any] | None:
+    """Return a coordinator's answer."""
+    if state is None:
+        return None
+    transaction = state.transaction
+    return {
+        "state": state.status,
+        "producer_id": transaction.producer_id,
+        "epoch": transaction.epoch,
     }
 
 

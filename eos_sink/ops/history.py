@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from eos_sink.decision_log.codec import decode, is_claim, newer_format
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
-from eos_sink.kafka.admin_interface import Admin, LogLine
-from eos_sink.kafka.deadline import Deadline
-from eos_sink.protocol.model import BatchId, Decision, LogRecord
+from eos_sink.kafka.admin_interface import LogLine
+from eos_sink.protocol.model import BatchId, Decision, LogRecord, Run
 from eos_sink.protocol.values import Position
 
 
@@ -56,30 +55,49 @@ class History:
         query: `QueryNames.shown`.
         records: oldest first.
         hidden: the latest record, if it is unreadable; the sink stops there.
+        unread: why records may be missing; "": all was read.
+        log: whether the log's topic exists.
     """
 
     query: str
     records: tuple[Written, ...]
     hidden: Unreadable | None = None
+    unread: str = ""
+    log: bool = True
+
+    @property
+    def is_seen(self) -> bool:
+        """True if there is a record."""
+        return bool(self.records or self.hidden)
 
     @property
     def latest(self) -> Written | None:
         return self.records[-1] if self.records else None
 
     @property
+    def seq(self) -> int:
+        """The number of the latest record; 0: there is none."""
+        return self.latest.record.seq if self.latest else 0
+
+    @property
     def decision(self) -> Decision | None:
         """The decision of the latest record."""
         return self.latest.decision if self.latest else None
 
+    @property
+    def run(self) -> Run | None:
+        """The run that wrote the latest record."""
+        return self.latest.record.run if self.latest else None
+
     def decided(self) -> Written | None:
         """The first kept record of the latest decision; later records repeat it."""
         decision = self.decision
-        found = self.latest if decision else None
+        first = self.latest if decision else None
         for earlier in reversed(self.records[:-1]):
             if decision is None or not decision.repeats(earlier.decision):
                 break
-            found = earlier
-        return found
+            first = earlier
+        return first
 
     @property
     def streams(self) -> list[str]:
@@ -118,35 +136,19 @@ def histories(records: Iterable[Written], unreadable: Iterable[Unreadable]) -> d
     for written in records:
         kept.setdefault(written.query, []).append(written)
     keys = {QueryNames.of_record(q, w[-1].record.prefix).log_key: q for q, w in kept.items()}
-    for each in sorted(unreadable, key=lambda each: each.position.offset):
-        names = QueryNames.of_shown(QueryNames.of_record(each.key, DEFAULT_PREFIX).shown)
-        made = names.shown if names is not None and names.log_key == each.key else None
-        if query := keys.get(each.key, made):
-            hidden[query] = each
-    found: dict[str, History] = {}
+    for record in sorted(unreadable, key=lambda record: record.position.offset):
+        names = QueryNames.of_shown(QueryNames.of_record(record.key, DEFAULT_PREFIX).shown)
+        made = names.shown if names is not None and names.log_key == record.key else None
+        if query := keys.get(record.key, made):
+            hidden[query] = record
+    by_query: dict[str, History] = {}
     for query in sorted(kept.keys() | hidden.keys()):
-        known = tuple(sorted(kept.get(query, ()), key=lambda each: each.position.offset))
+        own = tuple(sorted(kept.get(query, ()), key=lambda written: written.position.offset))
         latest = hidden.get(query)
-        if latest and known and latest.position.offset < known[-1].position.offset:
+        if latest and own and latest.position.offset < own[-1].position.offset:
             latest = None
-        found[query] = History(query, known, latest)
-    return found
-
-
-def read_histories(
-    admin: Admin, prefix: str, deadline: Deadline
-) -> dict[QueryNames, History] | None:
-    """Read all records of every query; None if there is no log.
-
-    Args:
-        prefix: as in `find_names`.
-    """
-    page = admin.read_log({}, deadline)
-    if page is None:
-        return None
-    return {
-        find_names(each, prefix): each for each in histories(*read_records(page.lines)).values()
-    }
+        by_query[query] = History(query, own, latest)
+    return by_query
 
 
 def find_names(history: History, prefix: str) -> QueryNames:

@@ -5,7 +5,7 @@ Every older run of the query is refused from the command's first record on.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
@@ -13,14 +13,22 @@ from eos_sink.decision_log import DecisionRegister, Entry
 from eos_sink.driver.processes import current_run, is_alive_here
 from eos_sink.errors import SupersededError
 from eos_sink.identity import Origin, QueryNames
+from eos_sink.kafka.admin_interface import MemberDescription
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Kafka
+from eos_sink.kafka.interfaces import Kafka, Unseen
 from eos_sink.messages import named
 from eos_sink.ops import RefusedChoice
-from eos_sink.protocol.model import PlanToken, Run
+from eos_sink.protocol.model import Change, PlanToken, Run
 from eos_sink.protocol.values import MemberRefused
 
 _SESSION_MS = 30_000
+
+
+def list_hosts(members: Sequence[MemberDescription] | Unseen) -> tuple[str, ...] | None:
+    """The hosts of a group's members; None if the group could not be read."""
+    if isinstance(members, Unseen):
+        return None
+    return tuple(sorted(member.host for member in members))
 
 
 def may_be_alive(run: Run | None, hosts: Collection[str] | None) -> bool:
@@ -44,7 +52,7 @@ def read_log(
 ) -> Entry | None:
     """The query's latest record as a driver reads it; None if there is no log.
 
-    `read_histories` neither waits for a decision that is being written, nor stops at a record that
+    `Admin.read_log` neither waits for a decision that is being written, nor stops at a record that
     cannot be read.
 
     Args:
@@ -57,7 +65,7 @@ def read_log(
         return register.read(deadline)
 
 
-def moved(seq: int, entry: Entry) -> RefusedChoice:
+def _moved(seq: int, entry: Entry) -> RefusedChoice:
     """The error of a command whose operator has seen another record than the latest one.
 
     Args:
@@ -75,11 +83,27 @@ def moved(seq: int, entry: Entry) -> RefusedChoice:
     )
 
 
+def read_again(
+    kafka: Kafka, names: QueryNames, seq: int, deadline: Deadline, *, create: bool = False
+) -> Entry:
+    """The latest record, which has to be the one that the operator has seen.
+
+    Args:
+        create: as in `read_log`.
+    """
+    entry = read_log(kafka, names, deadline, create=create)
+    if entry is None:
+        raise RefusedChoice(f"The decision log {kafka.log_topic} has gone meanwhile. Look again.")
+    if entry.seq != seq:
+        raise _moved(seq, entry)
+    return entry
+
+
 @contextmanager
 def join_as_operator(
     kafka: Kafka, names: QueryNames, entry: Entry, tool: str, deadline: Deadline
-) -> Iterator[tuple[DecisionRegister, PlanToken]]:
-    """Join the query's group, with what is needed to write the record after `entry`.
+) -> Iterator[Callable[[Change], Entry]]:
+    """Join the query's group, and open the log to write the record after `entry`.
 
     Raises:
         RefusedChoice: a run of the query or another operator's command has taken over meanwhile.
@@ -91,12 +115,14 @@ def join_as_operator(
         # The record still tells how the query is started.
         run = replace(current_run(last.origin if last else Origin()), tool=tool)
         metadata = member.join(deadline)
+        token = PlanToken(names, entry.seq, entry.position, metadata, run, _SESSION_MS)
         with named(names, kafka.log_topic):
-            yield register, PlanToken(names, entry.seq, entry.position, metadata, run, _SESSION_MS)
+            register.expect(token, deadline)
+            yield lambda change: register.append(token, change, deadline)
     except (MemberRefused, SupersededError) as refused:
         latest = register.try_read()
         if latest is not None and latest.seq > entry.seq:
-            raise moved(entry.seq, latest) from refused
+            raise _moved(entry.seq, latest) from refused
         raise RefusedChoice(
             f"Another member has joined group {names.group} meanwhile, and has not written yet: a "
             "run of the query, or another operator's command. Nothing was written. Look again."

@@ -17,7 +17,7 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.ops import RefusedChoice
-from eos_sink.ops.operator_run import join_as_operator, moved, read_log
+from eos_sink.ops.operator_run import join_as_operator, read_again, read_log
 from eos_sink.protocol.model import BatchId, Change, SourcePosition
 from eos_sink.protocol.outcome import Outcome, evidence_in_log, outcome
 from eos_sink.protocol.source_rules import returns_to_start
@@ -61,8 +61,8 @@ class SourceState:
     @property
     def differs(self) -> bool:
         """True if the group has other offsets than the log, so that a new checkpoint stops."""
-        known = self.entry.record.source
-        return known is not None and bool(known.differs(self.committed))
+        recorded = self.entry.record.source
+        return recorded is not None and bool(recorded.differs(self.committed))
 
     @property
     def lag(self) -> int | None:
@@ -84,18 +84,18 @@ def read_source(
     entry = read_log(kafka, names, deadline)
     if entry is None or not entry.seq:
         raise RefusedChoice(f"The decision log has no record of {names.query}.")
-    known = entry.record.source
-    group = group or (known.group if known else None)
+    recorded = entry.record.source
+    group = group or (recorded.group if recorded else None)
     if group is None:
         raise RefusedChoice(
             f"{names.query} has no batch with eos.source.group.id. Name the group with --group."
         )
-    position, decision = known, entry.decision
-    if decision is not None and known is not None:
+    position, decision = recorded, entry.decision
+    if decision is not None and recorded is not None:
         evidence = evidence_in_log(names, decision, settled=entry.record.settled)
-        found = ask_all(kafka, evidence, deadline)
-        lost = frozenset(e.entry.partition for e in found if outcome(e) is Outcome.LOST)
-        position = returns_to_start(entry.record, lost) or known
+        evidence = ask_all(kafka, evidence, deadline)
+        lost = frozenset(e.entry.partition for e in evidence if outcome(e) is Outcome.LOST)
+        position = returns_to_start(entry.record, lost) or recorded
     committed = kafka.group_offsets(group, deadline)
     places = {*(position.reached if position else ()), *committed}
     ends = {place: at[1] for place, at in kafka.log_bounds(places, deadline).items()}
@@ -110,10 +110,6 @@ def choose(
     Raises:
         RefusedChoice: the choice does not fit, or the log has changed meanwhile.
     """
-    entry = read_log(kafka, names, deadline)
-    assert entry is not None
-    if entry.seq != state.entry.seq:
-        raise moved(state.entry.seq, entry)
     if chosen is Use.GROUP:
         position = _of_group(names, state)
         logs = read_logs(kafka, position, deadline)
@@ -121,9 +117,9 @@ def choose(
         position = replace(position, start=there, end=there, topics=logs.ids)
     else:
         position = _of_log(kafka, names, state, chosen, deadline)
-    with join_as_operator(kafka, names, entry, TOOL, deadline) as (register, token):
-        register.expect(token, deadline)
-        return register.append(token, Change(entry.decision, source=position), deadline)
+    entry = read_again(kafka, names, state.entry.seq, deadline)
+    with join_as_operator(kafka, names, entry, TOOL, deadline) as append:
+        return append(Change(entry.decision, source=position))
 
 
 def _of_log(
@@ -133,16 +129,16 @@ def _of_log(
     chosen: Literal[Use.RECORD] | Drop,
     deadline: Deadline,
 ) -> SourcePosition:
-    known = state.entry.record.source
-    if known is None or known.stale:
+    recorded = state.entry.record.source
+    if recorded is None or recorded.stale:
         raise RefusedChoice(
             f"The log does not know where {names.query} stands: its last batch was decided "
             "without eos.source.group.id. Reset the offsets of the group, and use these."
         )
-    logs = read_logs(kafka, known, deadline)
+    logs = read_logs(kafka, recorded, deadline)
     dropped = chosen.topics if isinstance(chosen, Drop) else frozenset()
-    position = logs.drop_gone(known, dropped)
-    if dropped and position == known:
+    position = logs.drop_gone(recorded, dropped)
+    if dropped and position == recorded:
         raise RefusedChoice(
             f"Nothing is gone where {names.query} stands in {', '.join(sorted(dropped))}: it goes "
             "on there."
@@ -158,35 +154,35 @@ def _of_log(
 
 
 def _of_group(names: QueryNames, state: SourceState) -> SourcePosition:
-    known = state.entry.record.source
+    recorded = state.entry.record.source
     if not state.committed:
         raise RefusedChoice(
             f"Group {state.group} has no offsets. Set them with kafka-consumer-groups "
             "--reset-offsets first."
         )
     decision = state.entry.decision
-    batch = known.batch if known else (decision.batch if decision else BatchId("", -1))
+    batch = recorded.batch if recorded else (decision.batch if decision else BatchId("", -1))
     ends, left = state.committed, {}
-    if known is not None and known.stale:
-        _check_complete(names, state, known)
-    elif known is not None:
+    if recorded is not None and recorded.stale:
+        _check_complete(names, state, recorded)
+    elif recorded is not None:
         # Of a partition that the group has no offset of, nothing else is chosen.
-        ends = {**known.end, **ends}
-        left = {place: offset for place, offset in known.left.items() if place not in ends}
+        ends = {**recorded.end, **ends}
+        left = {place: offset for place, offset in recorded.left.items() if place not in ends}
     return SourcePosition(
         state.group,
         batch,
         ends,
         ends,
         left,
-        stateful=known is not None and known.stateful,
-        others=known is not None and known.others,
+        stateful=recorded is not None and recorded.stateful,
+        others=recorded is not None and recorded.others,
     )
 
 
-def _check_complete(names: QueryNames, state: SourceState, known: SourcePosition) -> None:
+def _check_complete(names: QueryNames, state: SourceState, recorded: SourcePosition) -> None:
     """The log does not know the position, so the group has to have all of it."""
-    missing = known.end.keys() & state.ends.keys() - state.committed.keys()
+    missing = recorded.end.keys() & state.ends.keys() - state.committed.keys()
     if missing:
         topic, partition = min(missing)
         raise RefusedChoice(

@@ -15,7 +15,6 @@ from eos_sink.cli import batch_report, resolve_command, status_command
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import CommandError, Report, render
 from eos_sink.driver import processes
-from eos_sink.errors import OperatorNeededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops import RefusedChoice
@@ -55,8 +54,11 @@ class Operator:
         return status_command.make_report(found.look(Deadline(30)), parsed("status", *words))
 
     def ends(self, *words: str) -> Report:
-        arguments = parsed("resolve", self.query, "--end", *words)
-        return resolve_command.end(self.admin, self.world.options.names, arguments)
+        return self.resolves("--end", *words)
+
+    def resolves(self, *words: str) -> Report:
+        arguments = parsed("resolve", self.world.options.names.group, *words)
+        return resolve_command.resolve(self.admin, arguments)
 
     def explains(self, batch: int, *words: str) -> Report:
         arguments = parsed("status", self.query, str(batch), *words)
@@ -152,13 +154,18 @@ def test_one_query_is_found_by_its_name_and_a_wrong_one_by_its_neighbours(
         ops.status("story-0000000000")
 
 
-def test_the_page_documents_each_key_of_a_query(world: World, ops: Operator) -> None:
+def test_the_page_documents_each_key(world: World, ops: Operator) -> None:
     decide_and_end(world)
-    found = ops.status().document
-    assert found is not None
+    (query,) = ops.status().document["queries"]
     page = (ROOT / "docs" / "api.md").read_text().partition("## For programs")[2]
-    keys = [key for row in re.findall(r"^\| (`.+?) \|", page, re.M) for key in row.split(", ")]
-    assert sorted(keys) == sorted(f"`{key}`" for key in found["queries"][0])
+    for table, document in zip(
+        page.split("| Key | Meaning |")[1:], (query, ops.explains(0).document), strict=True
+    ):
+        rows = re.findall(r"^\| (`.+?) \|", table, re.M)
+        keys = [key for row in rows for key in row.split(", ")]
+        assert sorted(keys) == sorted(f"`{key}`" for key in document)
+    resolving = ops.resolves().document.keys()
+    assert resolving - ops.explains(0).document.keys() == {"carried_out", "written_seq"}
 
 
 def test_foreign_and_newer_records_are_listed_and_the_rest_is_shown(
@@ -174,8 +181,13 @@ def test_foreign_and_newer_records_are_listed_and_the_rest_is_shown(
     found = ops.status()
     assert cells(found)[0][2] == "unreadable"
     assert "its latest record, at __eos_sink_log[0]@" in render(found)
-    with pytest.raises(OperatorNeededError, match="format 9"):
-        ops.ends("--yes")
+    for words in (["--end"], ["--accept"], ["--forget"]):
+        with pytest.raises(RefusedChoice, match="format 9"):
+            ops.resolves(*words, "--yes", "--take-over")
+    seen = ops.resolves()
+    assert not seen.ok
+    assert "format 9" in render(seen)
+    assert ops.explains(0).exit_code is ExitCode.NOT_SEEN
 
 
 def test_a_topic_of_rows_is_not_taken_for_a_log_with_a_strange_writer(
@@ -263,6 +275,33 @@ def test_what_is_decided_is_committed_though_a_run_may_be_alive(
     assert ops.status().ok
 
 
+def test_what_was_not_seen_is_named_and_nothing_is_chosen(world: World, ops: Operator) -> None:
+    Driver(world).run(0, [b"a"])
+    ops.admin.denied.add(Resource.TRANSACTIONAL_ID)
+    assert ops.explains(0).exit_code is ExitCode.NOT_SEEN
+    seen = ops.resolves()
+    assert (seen.exit_code, len(seen.document["not_seen"])) == (ExitCode.FAILED, 1)
+    for words in (["--end"], ["--accept"], ["--forget"]):
+        with pytest.raises(RefusedChoice, match="not all was seen"):
+            ops.resolves(*words, "--yes", "--take-over")
+
+
+def test_a_part_of_the_log_that_is_not_read_is_not_taken_for_no_record(
+    world: World, ops: Operator
+) -> None:
+    Driver(world).run(0, [b"a"])
+    for partition in world.cluster.topics[world.options.log_topic].partitions:
+        partition.has_leader = False
+    seen = ops.resolves()
+    assert not seen.ok
+    assert "of the decision log is not seen" in render(seen)
+    assert "--forget" not in render(seen)
+    with pytest.raises(RefusedChoice, match="not all was seen"):
+        ops.resolves("--forget", "--yes", "--take-over")
+    with pytest.raises(CommandError, match="of the decision log is not seen"):
+        ops.explains(0)
+
+
 def test_without_a_record_nothing_is_ended(ops: Operator) -> None:
     with pytest.raises(RefusedChoice, match="Nothing is ended"):
         ops.ends("--yes")
@@ -338,7 +377,7 @@ def test_an_earlier_batch_is_known_by_the_later_one(world: World, ops: Operator)
     world.cluster.topics["__eos_sink_log"].partitions[0].compact()
     found = ops.explains(0)
     assert (found.ok, found.rows) == (True, ())
-    assert "its record is gone, and a later batch is decided" in render(found)
+    assert "no record of it is left, and a later batch is decided" in render(found)
 
 
 def test_a_batch_that_is_not_decided_shows_what_is_open(world: World, ops: Operator) -> None:
@@ -355,7 +394,9 @@ def test_a_batch_that_is_not_decided_shows_what_is_open(world: World, ops: Opera
 def test_the_document_of_a_batch_has_its_tasks(world: World, ops: Operator) -> None:
     decide_and_end(world)
     document = json.loads(render(ops.explains(0), as_json=True))
-    assert (document["known"], document["rows"], document["seq"]) == ("the latest decision", 2, 2)
+    decision = document["decision"]
+    assert document["record"] == "the latest decision"
+    assert (decision["rows"], decision["seq"]) == (2, 2)
     assert [task["outcome"] for task in document["tasks"]] == ["open"] * 2 + ["no rows"]
 
 
@@ -379,11 +420,12 @@ def test_a_batch_that_the_driver_wrote_is_committed_and_every_task_is_explained(
     assert (query["inline_partitions"], query["inline_rows"], query["rows"]) == (2, 2, 2)
     found = ops.explains(0)
     assert found.ok
-    fates = [(row[1], row[2]) for row in cells(found)]
-    assert fates == [("1", "committed"), ("0", "no rows"), ("1", "committed")]
+    outcomes = [(row[1], row[2]) for row in cells(found)]
+    assert outcomes == [("1", "committed"), ("0", "no rows"), ("1", "committed")]
     assert "All its rows are in the transaction of the decision" in render(found)
     document = json.loads(render(found, as_json=True))
-    assert (document["inline_partitions"], document["inline_rows"]) == (2, 2)
+    decision = document["decision"]
+    assert (decision["inline_partitions"], decision["inline_rows"]) == (2, 2)
     assert [task["inline"] for task in document["tasks"]] == [True, False, True]
 
 
@@ -475,7 +517,8 @@ def test_a_query_of_another_log_is_not_taken_for_the_one_with_its_name_here(worl
     found = ops.status().document
     assert found is not None
     assert found["queries"][0]["open"] == []
-    arguments = parsed("resolve", made.names.query, "--end", "--yes", "--take-over")
+    arguments = parsed("resolve", made.names.group, "--end", "--yes", "--take-over")
+    arguments.prefix = made.names.prefix
     with pytest.raises(RefusedChoice, match="--log-topic"):
-        resolve_command.end(ops.admin, made.names, arguments)
+        resolve_command.resolve(ops.admin, arguments)
     assert open_ids(other.world) == [made.names.task(0, 0)]

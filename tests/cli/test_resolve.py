@@ -15,15 +15,17 @@ from eos_sink.cli import resolve_command
 from eos_sink.cli.live_run import check_driver
 from eos_sink.cli.output import CommandError, render
 from eos_sink.cli.query_name import find_query
-from eos_sink.cli.resolve_command import Done, make_report
+from eos_sink.cli.resolve_command import make_report
 from eos_sink.driver.processes import current_run
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames, query_identity
-from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Resource
-from eos_sink.ops.resolve import Choice, QueryEvidence, gather_evidence
+from eos_sink.ops.batch_record import RecordState
+from eos_sink.ops.evidence import BatchEvidence
+from eos_sink.ops.history import History
+from eos_sink.ops.resolve import Choice
 from eos_sink.protocol.model import Run
 from tests.fakes.admin import FakeAdmin
-from tests.ops.operator import Operator, bring_into_doubt
+from tests.ops.operator import Operator, bring_into_doubt, look
 from tests.protocol.driver import Driver
 from tests.protocol.world import World, options
 
@@ -115,8 +117,9 @@ def test_an_empty_value_does_not_widen_the_choice(words: tuple[str, ...]) -> Non
 
 
 def confirm(*words: str) -> None:
-    evidence = QueryEvidence("log", None)
-    resolve_command.check_choice(typed("--forget", *words), options().names, evidence, fences=True)
+    names = options().names
+    evidence = BatchEvidence(names, History(names.shown, ()), RecordState.NO_DECISION)
+    resolve_command.check_choice(typed("--forget", *words), evidence, fences=True)
 
 
 def test_a_script_confirms_with_yes() -> None:
@@ -150,7 +153,7 @@ TOOL = replace(HERE, tool="eos-sink resolve")
 @pytest.mark.parametrize(
     ("run", "hosts", "says"),
     [
-        (HERE, (), ("that wrote last is alive", f"process {os.getpid()} on", "it is alive")),
+        (HERE, (), ("last record", f"process {os.getpid()} on", "it is alive")),
         (ELSEWHERE, ("/10.0.0.5",), ("lists a member from /10.0.0.5", "on elsewhere since")),
         (ENDED, ("/10.0.0.5",), ("lists a member from /10.0.0.5", "it has ended")),
         (None, ("/10.0.0.5",), ("lists a member from /10.0.0.5",)),
@@ -180,17 +183,16 @@ def test_without_a_member_a_choice_is_free(run: Run | None, hosts: tuple[str, ..
 def test_a_group_that_may_not_be_read_is_unknown(world: World) -> None:
     Driver(world).run(0, [b"a"])
     admin = FakeAdmin(world.cluster)
-    assert gather_evidence(admin, world.options.names, 10, Deadline(5)).hosts == ("fake-host",)
+    assert look(admin, world.options.names).hosts == ("fake-host",)
     admin.denied.add(Resource.GROUP)
-    seen = gather_evidence(admin, world.options.names, 10, Deadline(5))
+    seen = look(admin, world.options.names)
     assert seen.hosts is None
-    text = render(make_report(world.options.names, seen))
-    assert "cannot be seen, so a choice needs --take-over" in text
-    assert "Describe on group" in text
+    text = render(make_report(seen))
+    assert "cannot be read" in text
+    assert "a choice needs --take-over" in text
+    assert "Describe on the group" in text
     world.cluster.groups.end_session(world.options.names.group)
-    assert (
-        gather_evidence(FakeAdmin(world.cluster), world.options.names, 10, Deadline(5)).hosts == ()
-    )
+    assert look(FakeAdmin(world.cluster), world.options.names).hosts == ()
 
 
 # --- what is shown
@@ -199,10 +201,16 @@ def test_a_group_that_may_not_be_read_is_unknown(world: World) -> None:
 def test_a_doubt_is_shown_as_text_and_as_json(world: World) -> None:
     bring_into_doubt(world)
     seen = Operator(world).looks()
-    report = make_report(world.options.names, seen)
+    report = make_report(seen)
     assert not report.ok
     text = render(report)
-    for part in ("in doubt", "unreadable", "batch 0 of stream", "--visible", "seq 3 at offset"):
+    for part in (
+        "in doubt",
+        "unreadable",
+        "batch 0 of stream",
+        "--visible",
+        "seq 3 at __eos_sink_log[",
+    ):
         assert part in text
     document = json.loads(render(report, as_json=True))
     assert document["in_doubt"] == [0, 1]
@@ -214,8 +222,8 @@ def test_a_doubt_is_shown_as_text_and_as_json(world: World) -> None:
 def test_rows_in_the_decision_s_transaction_are_shown() -> None:
     world = World([], options=options(**{"eos.inline.bytes": "65536"}))
     Driver(world).run(0, [b"a"], [b"b"])
-    report = make_report(world.options.names, Operator(world).looks())
-    assert (report.ok, report.rows) == (True, ())
+    report = make_report(Operator(world).looks())
+    assert (report.ok, len(report.rows)) == (True, 2)
     assert "All its rows are in the transaction of the decision" in render(report)
     document = json.loads(render(report, as_json=True))
     assert document["decision"]["inline_partitions"] == 2
@@ -225,8 +233,8 @@ def test_rows_in_the_decision_s_transaction_are_shown() -> None:
 def test_an_id_that_the_coordinator_has_forgotten_is_shown_as_no_others(world: World) -> None:
     Driver(world).run(0, [b"a"])
     world.cluster.coordinator.forget(world.options.names.task(0, 0))
-    (row,) = make_report(world.options.names, Operator(world).looks()).rows
-    assert row["coordinator"] == "missing"
+    (row,) = make_report(Operator(world).looks()).rows
+    assert str(row["known from"]).startswith("coordinator: missing;")
 
 
 def test_what_was_carried_out_is_shown(world: World) -> None:
@@ -234,10 +242,10 @@ def test_what_was_carried_out_is_shown(world: World) -> None:
     ops = Operator(world)
     seen = ops.looks()
     written = ops.chooses(Choice.VISIBLE)
-    report = make_report(world.options.names, seen, Done("visible", written.seq))
+    report = make_report(seen, "visible", written.seq)
     assert report.ok
-    assert f"--visible is carried out: seq {written.seq}. Start the query again." in render(report)
-    again = make_report(world.options.names, ops.looks())
+    assert f"--visible is carried out: seq {written.seq}.\nStart the query again." in render(report)
+    again = make_report(ops.looks())
     assert again.ok
     assert "Visible by an operator's choice: partitions [0, 1]" in render(again)
 
@@ -245,16 +253,16 @@ def test_what_was_carried_out_is_shown(world: World) -> None:
 def test_a_missing_record_is_shown_with_its_traces(world: World) -> None:
     Driver(world).run(0, [b"a"])
     del world.cluster.topics[world.options.log_topic]
-    seen = gather_evidence(FakeAdmin(world.cluster), world.options.names, 10, Deadline(5))
-    report = make_report(world.options.names, seen)
+    seen = look(FakeAdmin(world.cluster), world.options.names)
+    report = make_report(seen)
     assert not report.ok
-    assert "there is no topic __eos_sink_log" in render(report)
+    assert "There is no topic __eos_sink_log" in render(report)
     assert world.options.names.task(0, 0) in render(report)
 
 
 def test_a_query_without_a_trace_is_not_said_to_be_well(world: World) -> None:
-    seen = gather_evidence(FakeAdmin(world.cluster), world.options.names, 10, Deadline(5))
-    report = make_report(world.options.names, seen)
+    seen = look(FakeAdmin(world.cluster), world.options.names)
+    report = make_report(seen)
     assert not report.ok
     assert "--bootstrap-server, --log-topic and --prefix are the query's own" in render(report)
     assert "--forget" not in render(report)

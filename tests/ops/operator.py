@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from eos_sink.cli.query_name import find_history
 from eos_sink.decision_log import Entry
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.activity import ActivityTracker, EventKind, QueryEvent, Throughput
+from eos_sink.ops.batch_record import find_batch
+from eos_sink.ops.evidence import BatchEvidence, gather_evidence
 from eos_sink.ops.observer import Observer
-from eos_sink.ops.resolve import (
-    Choice,
-    QueryEvidence,
-    apply_choice,
-    end_open,
-    gather_evidence,
-    write_choice,
-)
+from eos_sink.ops.resolve import Choice, apply_choice, end_open, write_choice
 from eos_sink.ops.status import QueryStatus, Snapshot
 from eos_sink.protocol.reconcile import View
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.process import At, Moment, Process
 from tests.protocol.driver import Driver, decide_and_die
 from tests.protocol.world import TOPIC, World, late_attempt
+
+
+def look(admin: FakeAdmin, names: QueryNames, most: int = 1000) -> BatchEvidence:
+    """The evidence about the latest decision of a query."""
+    _, history = find_history(admin, names.group, names.prefix, Deadline(30))
+    return gather_evidence(admin, find_batch(names, history), most, Deadline(30))
 
 
 class Operator:
@@ -40,23 +43,21 @@ class Operator:
         """Do something once the command has joined the query's group."""
         At(self.process, "member.join", Moment.AFTER, deed)
 
-    def looks(self, most: int = 1000) -> QueryEvidence:
-        return gather_evidence(self._admin, self._world.options.names, most, Deadline(30))
+    def looks(self, most: int = 1000) -> BatchEvidence:
+        return look(self._admin, self._world.options.names, most)
 
     def chooses(
         self,
         choice: Choice,
         *partitions: int,
-        seen: QueryEvidence | None = None,
+        seen: BatchEvidence | None = None,
     ) -> Entry:
         evidence = seen or self.looks()
         decision = apply_choice(evidence, choice, partitions)
-        kafka, names = self._admin.kafka, self._world.options.names
-        return write_choice(kafka, names, evidence, decision, Deadline(30))
+        return write_choice(self._admin.kafka, evidence, decision, Deadline(30))
 
-    def ends(self, seen: QueryEvidence | None = None) -> View:
-        kafka, names = self._admin.kafka, self._world.options.names
-        return end_open(kafka, names, seen or self.looks(), Deadline(30))
+    def ends(self, seen: BatchEvidence | None = None) -> View:
+        return end_open(self._admin.kafka, seen or self.looks(), Deadline(30))
 
 
 def bring_into_doubt(world: World, *, committed: bool = True) -> None:

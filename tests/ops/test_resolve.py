@@ -11,10 +11,8 @@ from eos_sink.cli.resolve_command import make_report
 from eos_sink.errors import ConfigurationError, OperatorNeededError, SupersededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops import RefusedChoice
-from eos_sink.ops.resolve import (
-    Choice,
-    apply_choice,
-)
+from eos_sink.ops.evidence import TransactionEvidence
+from eos_sink.ops.resolve import Choice, apply_choice
 from eos_sink.protocol.model import Override, RowDigest
 from eos_sink.protocol.outcome import Outcome
 from eos_sink.protocol.values import TransactionStatus, Visibility
@@ -30,6 +28,11 @@ def ops(world: World) -> Operator:
     return Operator(world)
 
 
+def rows_at_end(task: TransactionEvidence) -> int:
+    assert task.trace is not None
+    return task.trace.rows
+
+
 # --- looking
 
 
@@ -43,11 +46,11 @@ def test_the_evidence_of_a_doubt_is_gathered(world: World, ops: Operator) -> Non
     assert {a.evidence.state and a.evidence.state.status for a in seen.transactions} == {
         TransactionStatus.EMPTY
     }
-    assert [a.trace.rows for a in seen.transactions] == [0, 0]
+    assert [rows_at_end(a) for a in seen.transactions] == [0, 0]
     assert not any(account.same_rows for account in seen.transactions)
     assert seen.hosts == ("fake-host",)
-    assert seen.run is not None
-    assert seen.run.pid == os.getpid()
+    assert seen.history.run is not None
+    assert seen.history.run.pid == os.getpid()
     assert seen.committed == ()
 
 
@@ -56,10 +59,10 @@ def test_the_rows_at_the_end_of_the_topic_are_compared(world: World, ops: Operat
     for account in ops.looks().transactions:
         assert account.outcome is Outcome.COMMITTED
         assert account.same_rows
-        assert account.trace.committed is True
+        assert account.marker is True
     whole, part = ops.looks(most=1000), ops.looks(most=1)
-    assert sum(a.trace.rows for a in whole.transactions) == 3
-    assert sum(a.trace.rows for a in part.transactions) == 0
+    assert sum(rows_at_end(a) for a in whole.transactions) == 3
+    assert sum(rows_at_end(a) for a in part.transactions) == 0
     assert not any(a.same_rows for a in part.transactions)
 
 
@@ -73,7 +76,7 @@ def test_looking_changes_nothing(world: World, ops: Operator) -> None:
 
 def test_looking_at_a_log_that_is_not_there_does_not_make_it(world: World, ops: Operator) -> None:
     seen = ops.looks()
-    assert (seen.entry, seen.seq, seen.decision, seen.run) == (None, 0, None, None)
+    assert (seen.history.log, seen.history.seq, seen.decision) == (False, 0, None)
     assert world.options.log_topic not in world.cluster.topics
 
 
@@ -230,8 +233,8 @@ def test_what_is_decided_and_not_seen_is_neither_accepted_nor_dropped(
     unknown = tuple(
         replace(each, evidence=replace(each.evidence, state=None)) for each in seen.transactions
     )
-    seen = replace(seen, transactions=unknown)
-    report = make_report(world.options.names, seen)
+    seen = replace(seen, tasks=unknown)
+    report = make_report(seen)
     assert not report.ok
     assert "--accept" not in "".join(report.notes)
     with pytest.raises(RefusedChoice):
@@ -320,7 +323,7 @@ def test_a_batch_that_the_driver_wrote_is_never_in_doubt() -> None:
     Driver(world).run(0, [b"a"], [b"b"])
     world.a_week_passes()
     seen = ops.looks()
-    assert (seen.transactions, seen.in_doubt, seen.tails) == ((), [], ())
+    assert (seen.transactions, seen.in_doubt, seen.tails) == ([], [], ())
     Driver(world).run(0, [b"a"], [b"b"])
     with pytest.raises(OperatorNeededError) as stop:
         Driver(world).run(0, [b"a"], [b"x"])
@@ -401,10 +404,10 @@ def test_the_member_of_another_operators_command_is_not_taken_for_a_run(
 ) -> None:
     driver = Driver(world)
     driver.run(0, [b"a"])
-    assert "needs --take-over" in "".join(make_report(world.options.names, ops.looks()).notes)
+    assert "needs --take-over" in "".join(make_report(ops.looks()).notes)
     ops.chooses(Choice.ACCEPT)
-    said = "".join(make_report(world.options.names, ops.looks()).notes)
-    assert "Group member" in said
+    said = "".join(make_report(ops.looks()).notes)
+    assert "lists a member" in said
     assert "--take-over" not in said
 
 
@@ -425,4 +428,4 @@ def test_the_fingerprint_of_other_rows_is_not_the_decided_one(world: World, ops:
     Driver(world).run(0, [b"a"])
     (account,) = ops.looks().transactions
     assert account.same_rows
-    assert not replace(account, found=account.found + RowDigest(0, 0, 1)).same_rows
+    assert not replace(account, readable=account.readable + RowDigest(0, 0, 1)).same_rows

@@ -132,7 +132,7 @@ def test_explain_has_the_offsets_of_a_decided_batch(reader: Reader, world: World
         words = ["status", query, str(batch), *REACH]
         document = batch_report.report_batch(admin, cli.parser().parse_args(words)).document
         assert document is not None
-        assert document["source"] == {
+        assert document["decision"]["source"] == {
             "group": GROUP,
             "start": {INPUT: {"0": start, "1": start}},
             "end": {INPUT: {"0": end, "1": end}},

@@ -11,16 +11,15 @@ from typing import Any
 import pytest
 
 from eos_sink.decision_log.codec import encode
-from eos_sink.driver.evidence import ask_all
 from eos_sink.driver.reconcile import bring_to_rest
 from eos_sink.errors import UnfinishedError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import LogLine, LogPage, MemberDescription
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Unseen
-from eos_sink.ops.explain import decided_fates, find_batch
+from eos_sink.ops.batch_record import find_batch
+from eos_sink.ops.evidence import gather_evidence
 from eos_sink.ops.observer import Observer
-from eos_sink.ops.resolve import gather_evidence
 from eos_sink.protocol import outcome as judging
 from eos_sink.protocol.model import (
     BatchId,
@@ -167,17 +166,14 @@ def status_of(kafka: Canned) -> Outcome | None:
     return status.outcome
 
 
-def explained(kafka: Canned) -> object:
+def explained(kafka: Canned) -> Outcome:
     status = Observer(kafka, NAMES.prefix).look(Deadline(9)).queries[0]
-    case = find_batch(status.history, DECISION.batch.batch)
-    known = ask_all(kafka, case.evidence(NAMES), Deadline(9))
-    return decided_fates(case, known)[0].fate
-
-
-def resolved(kafka: Canned) -> Outcome:
-    found = gather_evidence(kafka, NAMES, 10, Deadline(9))
-    assert bool(found.in_doubt) == (found.transactions[0].outcome is Outcome.IN_DOUBT)
-    return found.transactions[0].outcome
+    for number in (DECISION.batch.batch, None):
+        batch = find_batch(NAMES, status.history, number)
+        evidence = gather_evidence(kafka, batch, 10, Deadline(9))
+        (transaction,) = evidence.transactions
+        assert bool(evidence.in_doubt) == (transaction.outcome is Outcome.IN_DOUBT)
+    return transaction.outcome
 
 
 @pytest.mark.parametrize("settled", [False, True])
@@ -186,7 +182,7 @@ def test_every_caller_says_the_same_of_every_evidence(override: Override, settle
     record = LogRecord(3, replace(DECISION, override=override), "w", settled=settled)
     for state, witness, marker in itertools.product(STATES, WITNESSES, TOLD):
         kafka = Canned(record, state, witness, marker)
-        said = {status_of(kafka), explained(kafka), resolved(kafka)}
+        said = {status_of(kafka), explained(kafka)}
         assert len(said) == 1, (state, witness, marker, said)
         (one,) = said
         if one is not Outcome.OPEN:

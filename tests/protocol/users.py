@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 from eos_sink.errors import Action, ClusterError, ConfigurationError, EosSinkError
 from eos_sink.ops import RefusedChoice
-from eos_sink.ops.resolve import Choice, QueryEvidence
+from eos_sink.ops.evidence import BatchEvidence
+from eos_sink.ops.resolve import Choice
 from eos_sink.protocol.model import BatchId, Decision, Numbering
 from tests.ops.operator import Operator
 from tests.protocol.checkpoint import AnotherRun, Checkpoint, Progress
@@ -200,7 +201,7 @@ class User:
             if not is_named:
                 batch = next_write()
 
-    def _gather(self) -> QueryEvidence:
+    def _gather(self) -> BatchEvidence:
         return Operator(self.scene.world).looks()
 
     def _choose(self, choice: Choice, *partitions: int) -> None:

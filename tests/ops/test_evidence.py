@@ -7,16 +7,11 @@ from typing import Any
 
 import pytest
 
-from eos_sink.cli.batch_report import list_evidence
+from eos_sink.cli.batch_report import list_facts
 from eos_sink.identity import QueryNames
-from eos_sink.ops.explain import (
-    Explanation,
-    Fate,
-    Known,
-    decided_fates,
-    find_batch,
-    undecided_fates,
-)
+from eos_sink.ops.batch_record import BatchRecord, RecordState
+from eos_sink.ops.batch_record import find_batch as find
+from eos_sink.ops.evidence import TaskState, TransactionEvidence, list_others
 from eos_sink.ops.history import History, Written
 from eos_sink.protocol.model import (
     BatchId,
@@ -26,7 +21,7 @@ from eos_sink.protocol.model import (
     Prepared,
     RowDigest,
 )
-from eos_sink.protocol.outcome import Evidence, Outcome
+from eos_sink.protocol.outcome import Outcome
 from eos_sink.protocol.values import (
     Position,
     Transaction,
@@ -74,6 +69,10 @@ def history(
     )
 
 
+def find_batch(log: History, number: int, stream: str | None = None) -> BatchRecord:
+    return find(NAMES, log, number, stream)
+
+
 WHOLE = history((1, None), (2, decision(0)), (3, decision(1)), (4, decision(3)), (5, decision(3)))
 DROPPED = history((1, None), (2, decision(1)), (3, None), (4, decision(3)))
 COMPACTED = history((40, decision(7)))
@@ -82,48 +81,44 @@ TWO_STREAMS = history((9, decision(2, "new")), retired=(BatchId("old", 40),))
 
 
 @pytest.mark.parametrize(
-    ("log", "batch", "stream", "known", "seq"),
+    ("log", "batch", "stream", "state", "seq"),
     [
-        (WHOLE, 3, None, Known.LATEST, 5),
-        (WHOLE, 1, None, Known.EARLIER, 3),
-        (WHOLE, 2, None, Known.NOTHING, None),
-        (WHOLE, 4, None, Known.NOT_DECIDED, None),
-        (WHOLE, 3, "other", Known.NO_STREAM, None),
-        (COMPACTED, 7, None, Known.LATEST, 40),
-        (COMPACTED, 6, None, Known.GONE, None),
-        (COMPACTED, 8, None, Known.NOT_DECIDED, None),
-        (history((1, None)), 0, None, Known.NO_STREAM, None),
-        (TWO_STREAMS, 40, "old", Known.GONE, None),
-        (TWO_STREAMS, 41, "old", Known.NOT_DECIDED, None),
-        (TWO_STREAMS, 40, None, Known.NOT_DECIDED, None),
+        (WHOLE, 3, None, RecordState.LATEST, 5),
+        (WHOLE, 1, None, RecordState.EARLIER, 3),
+        (WHOLE, 2, None, RecordState.GONE, None),
+        (WHOLE, 4, None, RecordState.NOT_DECIDED, None),
+        (WHOLE, 3, "other", RecordState.NO_STREAM, None),
+        (COMPACTED, 7, None, RecordState.LATEST, 40),
+        (COMPACTED, 6, None, RecordState.GONE, None),
+        (COMPACTED, 8, None, RecordState.NOT_DECIDED, None),
+        (history((1, None)), 0, None, RecordState.NO_STREAM, None),
+        (TWO_STREAMS, 40, "old", RecordState.GONE, None),
+        (TWO_STREAMS, 41, "old", RecordState.NOT_DECIDED, None),
+        (TWO_STREAMS, 40, None, RecordState.NOT_DECIDED, None),
         # A gap in the numbers: what was written there is gone.
-        (history((1, None), (2, decision(1)), (4, decision(3))), 2, None, Known.GONE, None),
-        (DROPPED, 2, None, Known.GONE, None),
-        (DROPPED, 1, None, Known.DROPPED, 2),
-        (history((3, None), dropped=FORGOTTEN), 7, None, Known.DROPPED, None),
+        (history((1, None), (2, decision(1)), (4, decision(3))), 2, None, RecordState.GONE, None),
+        (DROPPED, 2, None, RecordState.GONE, None),
+        (DROPPED, 1, None, RecordState.DROPPED, 2),
+        (history((3, None), dropped=FORGOTTEN), 7, None, RecordState.DROPPED, None),
     ],
 )
 def test_what_the_log_says_of_a_batch(
-    log: History, batch: int, stream: str | None, known: Known, seq: int | None
+    log: History, batch: int, stream: str | None, state: RecordState, seq: int | None
 ) -> None:
     case = find_batch(log, batch, stream)
-    assert case.known is known
+    assert case.state is state
     assert (case.written.record.seq if case.written else None) == seq
 
 
-def known_of(case: Explanation) -> list[Evidence]:
-    return [*case.evidence(NAMES)]
-
-
-def fate(case: Explanation, **found: Any) -> tuple[Outcome | Fate, str]:
-    known = [replace(each, **found) for each in known_of(case)]
-    first = decided_fates(case, known)[0]
-    return first.fate, "; ".join(list_evidence(case, first))
+def judge(case: BatchRecord, **asked: Any) -> tuple[Outcome, str]:
+    """The outcome of its first transaction, with this evidence, and what it is known from."""
+    task = TransactionEvidence(replace(case.evidence[0], **asked))
+    return task.outcome, "; ".join(list_facts(case, task))
 
 
 LATEST = find_batch(history((2, decision(7))), 7)
 EARLIER = find_batch(history((2, decision(7)), (3, decision(8))), 7)
-T = known_of(LATEST)[0].transaction
+T = LATEST.evidence[0].transaction
 OWN = TransactionState(T, TransactionStatus.COMPLETE_COMMIT, -1, 60_000)
 OPEN = replace(OWN, status=TransactionStatus.ONGOING)
 OTHERS = replace(OWN, transaction=replace(T, epoch=9))
@@ -131,7 +126,7 @@ UNREADABLE = {"state": OTHERS, "witness": Visibility.UNREADABLE}
 
 
 @pytest.mark.parametrize(
-    ("case", "found", "expected", "evidence"),
+    ("case", "asked", "expected", "facts"),
     [
         (LATEST, {"state": OWN}, Outcome.COMMITTED, "coordinator: CompleteCommit"),
         (LATEST, {"state": OPEN}, Outcome.OPEN, "coordinator: Ongoing"),
@@ -148,16 +143,16 @@ UNREADABLE = {"state": OTHERS, "witness": Visibility.UNREADABLE}
         (LATEST, {"settled": True}, Outcome.COMMITTED, "the log: all of it was seen visible"),
     ],
 )
-def test_a_fate_and_its_evidence(
-    case: Explanation, found: dict[str, Any], expected: Outcome, evidence: str
+def test_an_outcome_and_its_evidence(
+    case: BatchRecord, asked: dict[str, Any], expected: Outcome, facts: str
 ) -> None:
-    assert fate(case, **found)[0] is expected
-    assert evidence in fate(case, **found)[1]
+    assert judge(case, **asked)[0] is expected
+    assert facts in judge(case, **asked)[1]
 
 
 def test_an_id_that_the_coordinator_has_forgotten_is_no_later_attempts() -> None:
     gone = replace(OTHERS, status=TransactionStatus.MISSING, transaction=replace(T, epoch=-1))
-    assert fate(LATEST, state=gone)[1] == "coordinator: missing"
+    assert judge(LATEST, state=gone)[1] == "coordinator: missing"
 
 
 @pytest.mark.parametrize(
@@ -172,37 +167,35 @@ def test_a_ruling_goes_before_what_follows_from_a_later_decision(
     override: Override, expected: Outcome
 ) -> None:
     log = history((2, decision(7, override=override)), (3, decision(8)))
-    assert fate(find_batch(log, 7))[0] is expected
+    assert judge(find_batch(log, 7))[0] is expected
 
 
 def test_a_decision_that_was_dropped_proves_nothing() -> None:
     log = history((2, decision(7)), (3, None), (4, decision(8)))
-    assert fate(find_batch(log, 7))[0] is Outcome.UNKNOWN
+    assert judge(find_batch(log, 7))[0] is Outcome.UNKNOWN
 
 
 @pytest.mark.parametrize("stream", ["once:", "txn:app"])
 def test_a_write_is_known_by_its_number(stream: str) -> None:
     kept = WrittenNumbers(((20, 20), (30, 30)), forgotten_below=10)
     log = history((9, decision(25, stream)), written=kept)
-    known = {n: find_batch(log, n, stream).known for n in (25, 20, 21, 99, 9)}
+    known = {n: find_batch(log, n, stream).state for n in (25, 20, 21, 99, 9)}
     assert known == {
-        25: Known.LATEST,
-        20: Known.GONE,
-        21: Known.NOT_DECIDED,
-        99: Known.NOT_DECIDED,
-        9: Known.FORGOTTEN,
+        25: RecordState.LATEST,
+        20: RecordState.GONE,
+        21: RecordState.NOT_DECIDED,
+        99: RecordState.NOT_DECIDED,
+        9: RecordState.FORGOTTEN,
     }
 
 
 def test_what_was_lost_and_written_again_shows_both_and_tasks_without_rows() -> None:
     log = history((2, decision(7, "s", 1, 2)), (3, decision(7, "s", 1, 9)))
     case = find_batch(log, 7)
-    found = decided_fates(case, known_of(case))
-    assert [(each.partition, each.fate) for each in found] == [
-        (0, Outcome.UNKNOWN),
-        (1, Outcome.UNKNOWN),
-        (1, Fate.REWRITTEN),
-        (2, Fate.NO_ROWS),
+    assert [evidence.entry.partition for evidence in case.evidence] == [0, 1]
+    assert [(task.partition, task.outcome) for task in list_others(case, ())] == [
+        (1, TaskState.REWRITTEN),
+        (2, TaskState.NO_ROWS),
     ]
 
 
@@ -210,7 +203,7 @@ def test_what_an_operator_has_dropped_is_not_said_to_be_written_again() -> None:
     """It may have been visible."""
     log = history((2, decision(7, "s", 1, 2)), (3, None), (4, decision(7, "s", 8, 9)))
     case = find_batch(log, 7)
-    assert (case.known, case.dropped, case.replaced) == (Known.LATEST, True, ())
+    assert (case.state, case.dropped, case.replaced) == (RecordState.LATEST, True, ())
     assert not find_batch(log, 8).dropped
 
 
@@ -221,6 +214,5 @@ def test_undecided_tasks_are_those_of_the_next_slot() -> None:
     ]
     states.append(replace(states[0], status=TransactionStatus.COMPLETE_ABORT))
     states.append(replace(states[0], status=TransactionStatus.COMPLETE_COMMIT))
-    found = undecided_fates(NAMES, decision(7), states)
-    assert [each.fate for each in found] == [Fate.UNDECIDED, Fate.ABORTED]
-    assert len(undecided_fates(NAMES, None, states)) == 3
+    tasks = list_others(find_batch(history((2, decision(7))), 8), states)
+    assert [task.outcome for task in tasks] == [TaskState.UNDECIDED, TaskState.ABORTED]

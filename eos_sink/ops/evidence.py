@@ -1,0 +1,271 @@
+"""The evidence about one batch, task by task: what the decision log, coordinators and topics say.
+
+Looking changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from eos_sink.driver.evidence import ask_all
+from eos_sink.errors import EosSinkError
+from eos_sink.kafka.admin_interface import Admin
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Kafka
+from eos_sink.kafka.topic_traces import PartitionTail, Trace
+from eos_sink.ops.batch_record import BatchRecord, RecordState
+from eos_sink.ops.operator_run import list_hosts
+from eos_sink.protocol.model import Prepared, RowDigest
+from eos_sink.protocol.outcome import Evidence, Outcome, outcome
+from eos_sink.protocol.rules import undecided
+from eos_sink.protocol.values import (
+    ProducerIdentity,
+    Transaction,
+    TransactionState,
+    TransactionStatus,
+)
+
+if TYPE_CHECKING:
+    from eos_sink.rows.rows import Row
+
+
+class TaskState(Enum):
+    """The outcome of a task whose transaction the latest decision of its batch does not name."""
+
+    REWRITTEN = "lost, written again"
+    UNDECIDED = "open, undecided"
+    ABORTED = "aborted"
+    NO_ROWS = "no rows"
+
+
+@dataclass(frozen=True)
+class TransactionEvidence:
+    """The evidence about a task whose transaction the decision names.
+
+    Attributes:
+        trace: what the ends of its topic's partitions still have of it, added up; None: they were
+            not read.
+        readable: the readable rows among them.
+    """
+
+    evidence: Evidence
+    trace: Trace | None = None
+    readable: RowDigest = field(default_factory=RowDigest)
+
+    @property
+    def entry(self) -> Prepared:
+        return self.evidence.entry
+
+    @property
+    def partition(self) -> int:
+        return self.entry.partition
+
+    @property
+    def rows(self) -> int:
+        return self.entry.digest.rows
+
+    @property
+    def outcome(self) -> Outcome:
+        return outcome(self.evidence)
+
+    @property
+    def same_rows(self) -> bool:
+        """True if the end of the topic holds exactly the rows that were decided."""
+        return bool(self.trace and self.trace.rows) and self.readable == self.entry.digest
+
+    @property
+    def marker(self) -> bool | None:
+        """True if its marker commits, behind the witness or at the end of the topic."""
+        if self.evidence.marker is None and self.trace:
+            return self.trace.committed
+        return self.evidence.marker
+
+
+@dataclass(frozen=True)
+class OtherTask:
+    """A task of the batch whose transaction its decision does not name.
+
+    Attributes:
+        outcome: COMMITTED: its rows are in the decision's transaction.
+        replaced: its entry in an earlier decision of the batch, which the latest one has not.
+        state: of its transaction, which no decision names.
+    """
+
+    partition: int
+    outcome: Outcome | TaskState
+    rows: int | None = None
+    replaced: Prepared | None = None
+    state: TransactionState | None = None
+
+
+@dataclass(frozen=True)
+class BatchEvidence(BatchRecord):
+    """What the log has of a batch, and what Kafka has of it and of its query.
+
+    Attributes:
+        log: the topic of the decision log.
+        tasks: by partition.
+        tails: the ends of the topics that its transactions have written to.
+        undecided: the query's open transactions that its latest decision does not name.
+        committed: ids that were committed although the log has no record.
+        hosts: those of the members of the query's group; None: the group could not be read.
+        unseen: what could not be read.
+    """
+
+    log: str = ""
+    tasks: tuple[TransactionEvidence | OtherTask, ...] = ()
+    tails: tuple[PartitionTail, ...] = ()
+    undecided: tuple[Transaction, ...] = ()
+    committed: tuple[str, ...] = ()
+    hosts: tuple[str, ...] | None = ()
+    unseen: tuple[str, ...] = ()
+
+    @property
+    def untraced(self) -> bool:
+        """True if neither the log nor Kafka has a trace of the query."""
+        return not (self.history.seq or self.committed or self.unseen)
+
+    @property
+    def transactions(self) -> list[TransactionEvidence]:
+        """Those that the decision names."""
+        return [task for task in self.tasks if isinstance(task, TransactionEvidence)]
+
+    @property
+    def in_doubt(self) -> list[TransactionEvidence]:
+        """Those that wait for an operator's choice."""
+        return self._that_are(Outcome.IN_DOUBT)
+
+    @property
+    def not_ended(self) -> list[TransactionEvidence]:
+        """Those that are decided and may be open."""
+        return self._that_are(Outcome.OPEN, Outcome.UNKNOWN)
+
+    @property
+    def lost(self) -> list[TransactionEvidence]:
+        """Those that a replay of the batch writes again."""
+        return self._that_are(Outcome.LOST)
+
+    def _that_are(self, *outcomes: Outcome) -> list[TransactionEvidence]:
+        return [task for task in self.transactions if task.outcome in outcomes]
+
+
+def gather_evidence(
+    admin: Admin, batch: BatchRecord, tail: int, deadline: Deadline
+) -> BatchEvidence:
+    """Gather the evidence about a batch.
+
+    Args:
+        tail: the offsets to read at the end of each partition of its topics.
+    """
+    names, history = batch.names, batch.history
+    unseen = [history.unread] if history.unread else []
+    if hidden := history.hidden:
+        what = f"The query's latest record, at {hidden.position}, cannot be read: {hidden.why}."
+        unseen.append(f"{what} Use the version of eos-sink that wrote it.")
+    evidence = batch.evidence
+    with _noting(unseen):
+        evidence = ask_all(admin.kafka, evidence, deadline)
+    transactions = list(map(TransactionEvidence, evidence))
+    tails: list[PartitionTail] = []
+    if tail:
+        with _noting(unseen):
+            transactions, tails = _read_ends(admin.kafka, evidence, tail, deadline)
+    states: list[TransactionState] = []
+    with _noting(unseen):
+        states = admin.list_transactions(f"{names.group}-", deadline, ended=True)
+    hosts: tuple[str, ...] | None = None
+    with _noting(unseen):
+        hosts = list_hosts(admin.describe_groups([names.group], deadline)[names.group])
+    tasks: list[TransactionEvidence | OtherTask] = [*transactions, *list_others(batch, states)]
+    committed = [state.transaction.transactional_id for state in states if state.has_committed]
+    return BatchEvidence(
+        **vars(batch),
+        log=admin.kafka.log_topic,
+        tasks=tuple(sorted(tasks, key=lambda task: task.partition)),
+        tails=tuple(tails),
+        undecided=tuple(undecided(names, states, history.decision)),
+        committed=() if history.is_seen or history.unread else tuple(sorted(committed)),
+        hosts=hosts,
+        unseen=tuple(unseen),
+    )
+
+
+@contextmanager
+def _noting(unseen: list[str]) -> Iterator[None]:
+    """Note what could not be read, and go on with the rest."""
+    try:
+        yield
+    except EosSinkError as error:
+        if str(error) not in unseen:
+            unseen.append(str(error))
+
+
+def _read_ends(
+    kafka: Kafka, asked: Sequence[Evidence], tail: int, deadline: Deadline
+) -> tuple[list[TransactionEvidence], list[PartitionTail]]:
+    """Read the ends of topics, and digest the rows of the decision's producers."""
+    # Imported here: `eos-sink status` needs nothing for rows.
+    from eos_sink.rows.fingerprint import RowDigester
+
+    producers = [
+        ProducerIdentity(evidence.transaction.producer_id, evidence.transaction.epoch)
+        for evidence in asked
+    ]
+    # The log does not say whether the query gives each row its topic: one of the two fits.
+    digesters = {
+        producer: (RowDigester(topic_varies=False), RowDigester(topic_varies=True))
+        for producer in producers
+    }
+
+    def add_row(producer: ProducerIdentity, row: Row) -> None:
+        for digester in digesters[producer]:
+            digester.add_row(row)
+
+    tails: list[PartitionTail] = []
+    for topic in sorted({evidence.entry.witness.topic for evidence in asked}):
+        tails += kafka.scan_topic(topic, frozenset(digesters), tail, add_row, deadline)
+
+    def add_up(evidence: Evidence, producer: ProducerIdentity) -> TransactionEvidence:
+        traces = [tail.traces[producer] for tail in tails if producer in tail.traces]
+        markers = [trace.committed for trace in traces if trace.committed is not None]
+        fixed, varying = (digester.digest for digester in digesters[producer])
+        digest = varying if varying == evidence.entry.digest else fixed
+        rows = sum(trace.rows for trace in traces)
+        trace = Trace(rows, markers[0] if markers else None)
+        return TransactionEvidence(evidence, trace, digest)
+
+    return list(map(add_up, asked, producers)), tails
+
+
+_UNDECIDED = {
+    TransactionStatus.ONGOING: TaskState.UNDECIDED,
+    TransactionStatus.PREPARE_ABORT: TaskState.ABORTED,
+    TransactionStatus.COMPLETE_ABORT: TaskState.ABORTED,
+    TransactionStatus.PREPARE_EPOCH_FENCE: TaskState.ABORTED,
+}
+
+
+def list_others(batch: BatchRecord, states: Iterable[TransactionState]) -> Iterator[OtherTask]:
+    """The tasks of a batch whose transactions its decision does not name. Those of a batch that is
+    not decided use the slot that the latest decision does not.
+
+    Args:
+        states: of the query's transactions.
+    """
+    if batch.state is RecordState.NOT_DECIDED:
+        latest = batch.history.decision
+        for state in states:
+            task = batch.names.parse_task(state.transaction.transactional_id)
+            if task and state.status in _UNDECIDED and not (latest and task.slot == latest.slot):
+                yield OtherTask(task.partition, _UNDECIDED[state.status], state=state)
+    for entry in batch.replaced:
+        yield OtherTask(entry.partition, TaskState.REWRITTEN, entry.digest.rows, replaced=entry)
+    if batch.decision is not None:
+        for inlined in batch.decision.inlined:
+            yield OtherTask(inlined.partition, Outcome.COMMITTED, inlined.digest.rows)
+        for partition in set(range(batch.decision.partitions)) - batch.decision.digests.keys():
+            yield OtherTask(partition, TaskState.NO_ROWS, 0)
