@@ -74,6 +74,7 @@ def test_each_job_is_bounded_and_may_do_the_least() -> None:
     for name, job in jobs():
         assert "uses" in job or job["timeout-minutes"] <= 240, name
     assert {name: job["permissions"] for name, job in jobs() if "permissions" in job} == {
+        "docs.yml: publish": {"pages": "write", "id-token": "write"},
         "release.yml: attest": {"attestations": "write", "id-token": "write"},
         "release.yml: publish": {"id-token": "write"},
     }
