@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from setup import repository
-from tools import dark
+from tools import dark, reference
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG = ROOT / "zensical.toml"
@@ -45,6 +45,7 @@ _PLACES = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
     "LICENSE": "licence.md",
+    "eos_sink/__init__.py": "reference.md",
     "proof/spec/README.md": "model.md",
     "bench/results/README.md": "measurements.md",
 }
@@ -83,7 +84,10 @@ def assemble(to: Path = PAGES) -> None:
 
 
 def _markdown(source: str) -> str:
-    """The text of a page; the licence is plain text, which stays as it is."""
+    """The text of a page; the licence is plain text, which stays as it is, and the public module
+    stands for the reference."""
+    if source.endswith(".py"):
+        return reference.markdown()
     text = (ROOT / source).read_text(encoding="utf-8")
     # Brackets stand for a link to a comparison, which a version that is not released cannot have.
     text = text.replace("## [Unreleased]", "## Unreleased")
