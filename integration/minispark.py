@@ -34,9 +34,9 @@ from eos_sink_lab.testing.fault_gates import faulty_connect
 from eos_sink_lab.testing.faults import (
     DIRECTORY_VARIABLE,
     ROLE_VARIABLE,
-    Action,
     FaultPoint,
     Faults,
+    Strike,
 )
 
 DONE, STOPPED = 0, 3
@@ -55,7 +55,7 @@ class Arm:
 
     def pull(self) -> None:
         Faults(Path(os.environ[DIRECTORY_VARIABLE])).arm(
-            FaultPoint(self.point), Action(self.action)
+            FaultPoint(self.point), Strike(self.action)
         )
 
 

@@ -25,9 +25,9 @@ from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import (
     TIMELINE_VARIABLE,
-    Action,
     FaultPoint,
     Faults,
+    Strike,
     read_timeline,
 )
 from eos_sink_lab.testing.process_tree import wait_stopped
@@ -472,8 +472,8 @@ class Query:
 
 
 def kill_at(point: FaultPoint, batch: int = 0, partition: int = -1) -> Arm:
-    return Arm(point.value, Action.KILL_PROCESS.value, batch, partition)
+    return Arm(point.value, Strike.KILL_PROCESS.value, batch, partition)
 
 
 def pause_at(point: FaultPoint, batch: int = 0, partition: int = -1) -> Arm:
-    return Arm(point.value, Action.PAUSE.value, batch, partition)
+    return Arm(point.value, Strike.PAUSE.value, batch, partition)

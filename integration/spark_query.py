@@ -19,7 +19,7 @@ from eos_sink.protocol.model import Decision
 from eos_sink.sink_options import SinkOptions
 from eos_sink.spark import foreach_batch
 from eos_sink_lab.testing import KafkaCluster
-from eos_sink_lab.testing.faults import Action, FaultPoint
+from eos_sink_lab.testing.faults import FaultPoint, Strike
 from eos_sink_lab.testing.waiting import wait_until
 from integration import spark_program
 from integration.checker import Rows, read_topic
@@ -144,7 +144,7 @@ class SparkQuery:
     def crash(
         self,
         point: FaultPoint,
-        action: Action = Action.KILL_ALL,
+        action: Strike = Strike.KILL_ALL,
         application: Application | None = None,
     ) -> None:
         """A run whose program dies at a point."""
@@ -154,7 +154,7 @@ class SparkQuery:
         run.application.killed()
         self.applications.warm_up()
 
-    def zombie(self, point: FaultPoint, action: Action = Action.PAUSE) -> str:
+    def zombie(self, point: FaultPoint, action: Strike = Strike.PAUSE) -> str:
         """A run stopped at `point` that wakes up when its successor has finished; its error."""
         self.faults.arm(point, action)
         run = self.program()

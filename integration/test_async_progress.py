@@ -7,7 +7,7 @@ import time
 import pytest
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink_lab.testing.faults import Action, FaultPoint
+from eos_sink_lab.testing.faults import FaultPoint, Strike
 from eos_sink_lab.testing.waiting import wait_until
 from integration.spark_apps import PATIENCE_S
 from integration.spark_query import SparkQuery
@@ -65,7 +65,7 @@ def test_a_batch_whose_offsets_cannot_be_written_is_not_decided(query: SparkQuer
 )
 def test_a_driver_lost_during_a_batch(point: FaultPoint, query: SparkQuery) -> None:
     query.add_batch()
-    query.faults.arm(point, Action.KILL_ALL)
+    query.faults.arm(point, Strike.KILL_ALL)
     run = query.program(WITHOUT_END)
     query.wait_fired(point, run)
     run.application.killed()

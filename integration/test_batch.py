@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import Numbering
 from eos_sink_lab.testing import KafkaCluster
-from eos_sink_lab.testing.faults import Action, FaultPoint
+from eos_sink_lab.testing.faults import FaultPoint, Strike
 from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.query import Query
@@ -124,13 +124,13 @@ def test_a_task_that_opens_its_transaction_after_its_job_was_aborted_holds_up_no
     query.options = query.frame(query.topic)
     query.write_file(0, ["0-1-1", "0-3-3"])
     late, aborted = FaultPoint.TASK_INIT_AFTER, FaultPoint.TASK_ABORT_AFTER
-    query.faults.arm(late, Action.PAUSE)
-    query.faults.arm(FaultPoint.TASK_PREPARED_BEFORE, Action.KILL_PROCESS)
+    query.faults.arm(late, Strike.PAUSE)
+    query.faults.arm(FaultPoint.TASK_PREPARED_BEFORE, Strike.KILL_PROCESS)
     patient = query.applications.another(conf={"spark.python.task.killTimeout": "60s"})
     run = query.program(application=patient)
     query.wait_fired(late, run)
     assert "exited unexpectedly" in run.stopped()
-    query.faults.arm(aborted, Action.PAUSE)
+    query.faults.arm(aborted, Strike.PAUSE)
     query.faults.resume(late)
     wait_until(
         lambda: query.faults.fired(aborted) is not None, Deadline(30), "the other task's end"
@@ -187,7 +187,7 @@ def test_a_killed_task_of_a_batch_write_is_tried_again(query: SparkQuery) -> Non
     query.options = query.frame(query.topic)
     query.add_batch()
     for point in (FaultPoint.TASK_PRODUCE_AMID, FaultPoint.TASK_PREPARED_AFTER):
-        query.faults.arm(point, Action.KILL_PROCESS)
+        query.faults.arm(point, Strike.KILL_PROCESS)
     query.program(application=application).finished()
     assert query.faults.fired(FaultPoint.TASK_PRODUCE_AMID)
     assert query.faults.fired(FaultPoint.TASK_PREPARED_AFTER)

@@ -19,7 +19,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_batch_options
 from eos_sink.sink_options import SinkOptions
 from eos_sink_lab.testing import KafkaCluster
-from eos_sink_lab.testing.faults import Action, FaultPoint
+from eos_sink_lab.testing.faults import FaultPoint, Strike
 from integration.query_state import read_log
 from integration.spark_apps import PATIENCE_S, Applications
 from integration.spark_query import PARTITIONS, TASKS, SparkQuery
@@ -72,7 +72,7 @@ def test_a_stream_and_its_replay_with_other_tasks(query: SparkQuery) -> None:
 )
 def test_a_committers_process_is_killed(query: SparkQuery, point: FaultPoint) -> None:
     query.add_batch()
-    query.faults.arm(point, Action.KILL_PROCESS)
+    query.faults.arm(point, Strike.KILL_PROCESS)
     run = query.program()
     run.stopped()
     assert query.faults.fired(point)

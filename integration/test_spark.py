@@ -18,7 +18,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import Decision
 from eos_sink.protocol.values import TransactionStatus
 from eos_sink_lab.testing import KafkaCluster
-from eos_sink_lab.testing.faults import Action, FaultPoint
+from eos_sink_lab.testing.faults import FaultPoint, Strike
 from integration.spark_apps import PATIENCE_S, Applications
 from integration.spark_query import BOTH_WAYS, ROWS, TASKS, SparkQuery
 
@@ -129,7 +129,7 @@ def test_a_trigger_that_runs_once_writes_all_files_as_one_batch(query: SparkQuer
 def test_a_driver_lost_after_the_decision(query: SparkQuery) -> None:
     """Its Python processes live on, which only the format has below the JVM."""
     query.add_batch()
-    query.crash(FaultPoint.COMMITTER_WRITE_AFTER, Action.KILL_JVM)
+    query.crash(FaultPoint.COMMITTER_WRITE_AFTER, Strike.KILL_JVM)
     query.finish()
     query.assert_exactly_once()
 
@@ -148,7 +148,7 @@ def test_a_crash_during_recovery(query: SparkQuery) -> None:
 def test_a_crash_during_the_abort_of_a_failed_batch(query: SparkQuery) -> None:
     query.add_batch()
     for point in (FaultPoint.COMMITTER_VOTE_BEFORE, FaultPoint.COMMITTER_ABORT_AMID):
-        query.faults.arm(point, Action.KILL_PROCESS)
+        query.faults.arm(point, Strike.KILL_PROCESS)
     query.program().stopped()
     assert query.faults.fired(FaultPoint.COMMITTER_VOTE_BEFORE)
     assert query.faults.fired(FaultPoint.COMMITTER_ABORT_AMID)
@@ -160,7 +160,7 @@ def test_a_committer_killed_after_the_decision_is_not_undone_by_sparks_abort(
     query: SparkQuery,
 ) -> None:
     query.add_batch()
-    query.faults.arm(FaultPoint.COMMITTER_WRITE_AFTER, Action.KILL_PROCESS)
+    query.faults.arm(FaultPoint.COMMITTER_WRITE_AFTER, Strike.KILL_PROCESS)
     query.program().stopped()
     query.assert_exactly_once()
     query.finish()
@@ -302,14 +302,14 @@ def test_a_checkpoint_that_was_moved_during_a_batch_continues_under_an_eos_id(
 @pytest.mark.parametrize(
     ("point", "action"),
     [
-        pytest.param(FaultPoint.TASK_INIT_BEFORE, Action.PAUSE, marks=pytest.mark.long),
-        (FaultPoint.COMMITTER_WRITE_BEFORE, Action.PAUSE_ALL),
-        pytest.param(FaultPoint.TASK_PREPARED_AFTER, Action.PAUSE_ALL, marks=pytest.mark.long),
-        pytest.param(FaultPoint.COMMITTER_VOTE_BEFORE, Action.PAUSE_ALL, marks=pytest.mark.long),
+        pytest.param(FaultPoint.TASK_INIT_BEFORE, Strike.PAUSE, marks=pytest.mark.long),
+        (FaultPoint.COMMITTER_WRITE_BEFORE, Strike.PAUSE_ALL),
+        pytest.param(FaultPoint.TASK_PREPARED_AFTER, Strike.PAUSE_ALL, marks=pytest.mark.long),
+        pytest.param(FaultPoint.COMMITTER_VOTE_BEFORE, Strike.PAUSE_ALL, marks=pytest.mark.long),
     ],
 )
-def test_a_stale_driver_is_refused(point: FaultPoint, action: Action, query: SparkQuery) -> None:
-    if action is Action.PAUSE:
+def test_a_stale_driver_is_refused(point: FaultPoint, action: Strike, query: SparkQuery) -> None:
+    if action is Strike.PAUSE:
         # Another task that is late could take an id of the next driver, which would start again.
         query.tasks = 1
     query.add_batch()
@@ -322,7 +322,7 @@ def test_a_stale_driver_is_refused(point: FaultPoint, action: Action, query: Spa
 def test_a_driver_whose_jvm_wakes_up_after_its_batch_was_settled(query: SparkQuery) -> None:
     """Spark's own half of the driver slept while the sink's went on."""
     query.add_batch()
-    query.faults.arm(FaultPoint.COMMITTER_VOTE_BEFORE, Action.PAUSE_JVM)
+    query.faults.arm(FaultPoint.COMMITTER_VOTE_BEFORE, Strike.PAUSE_JVM)
     run = query.program()
     query.wait_fired(FaultPoint.COMMITTER_VOTE_BEFORE, run)
     query.wait_decided(0)
@@ -346,7 +346,7 @@ def test_a_driver_whose_jvm_wakes_up_after_its_batch_was_settled(query: SparkQue
 def test_a_python_process_killed_during_a_batch(point: FaultPoint, query: SparkQuery) -> None:
     """Spark stops the query, which goes on when it is started again in the same session."""
     query.add_batch()
-    query.faults.arm(point, Action.KILL_PROCESS)
+    query.faults.arm(point, Strike.KILL_PROCESS)
     run = query.program()
     run.stopped()
     assert query.faults.fired(point)
@@ -364,7 +364,7 @@ def test_a_killed_task_is_tried_again(query: SparkQuery) -> None:
     application = query.applications.another("local[2,3]")
     query.add_batch()
     for point in (FaultPoint.TASK_PRODUCE_AMID, FaultPoint.TASK_PREPARED_AFTER):
-        query.faults.arm(point, Action.KILL_PROCESS)
+        query.faults.arm(point, Strike.KILL_PROCESS)
     query.program(application=application).finished()
     assert query.faults.fired(FaultPoint.TASK_PRODUCE_AMID)
     assert query.faults.fired(FaultPoint.TASK_PREPARED_AFTER)
@@ -409,7 +409,7 @@ def test_an_empty_partition_opens_no_transaction_and_an_empty_batch_decides_noth
 @pytest.mark.long
 def test_another_number_of_tasks_after_a_crash(query: SparkQuery) -> None:
     query.add_batch()
-    query.faults.arm(FaultPoint.COMMITTER_VOTE_BEFORE, Action.KILL_PROCESS)
+    query.faults.arm(FaultPoint.COMMITTER_VOTE_BEFORE, Strike.KILL_PROCESS)
     query.program().stopped()
     query.tasks = TASKS + 1
     query.finish()

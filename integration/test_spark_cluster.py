@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink_lab.testing import Action, FaultPoint
+from eos_sink_lab.testing import FaultPoint, Strike
 from eos_sink_lab.testing.waiting import wait_until
 from integration.event_log import EventLog
 from integration.spark_apps import PATIENCE_S, Application, Applications
@@ -76,7 +76,7 @@ def query(spark_query: SparkQuery) -> SparkQuery:
 def test_an_executor_killed_at(point: FaultPoint, query: SparkQuery, shared: Shared) -> None:
     query.add_batch()
     query.add_batch()
-    query.faults.arm(point, Action.KILL_JVM)
+    query.faults.arm(point, Strike.KILL_JVM)
     query.program(application=shared.application).finished()
     assert query.faults.fired(point)
     query.assert_exactly_once()
@@ -88,7 +88,7 @@ def test_all_executors_killed_between_prepared_and_decided(
     point = FaultPoint.COMMITTER_VOTE_BEFORE
     query.add_batch()
     query.add_batch()
-    query.faults.arm(point, Action.PAUSE)
+    query.faults.arm(point, Strike.PAUSE)
     run = query.program(application=shared.application)
     query.wait_fired(point, run)
     for worker in machines.workers:
@@ -103,7 +103,7 @@ def test_a_machine_lost_during_its_task(
 ) -> None:
     point = FaultPoint.TASK_FLUSH_AFTER
     query.add_batch()
-    query.faults.arm(point, Action.KILL_ALL)
+    query.faults.arm(point, Strike.KILL_ALL)
     query.program(application=shared.application).finished()
     assert query.faults.fired(point)
     query.assert_exactly_once()
@@ -122,7 +122,7 @@ def test_a_stage_that_is_run_again_for_lost_input(
     point = FaultPoint.TASK_PREPARED_BEFORE
     query.tasks = 4
     query.add_batch()
-    query.faults.arm(point, Action.KILL_JVM)
+    query.faults.arm(point, Strike.KILL_JVM)
     query.program(application=application).finished()
     assert query.faults.fired(point)
     attempts = log.attempts()
@@ -148,7 +148,7 @@ def test_a_machine_that_wakes_up_after_its_tasks_were_done_elsewhere(
 ) -> None:
     application = applications.another(machines.url, {**machines.conf, **IMPATIENT})
     query.add_batch()
-    query.faults.arm(point, Action.PAUSE_ALL)
+    query.faults.arm(point, Strike.PAUSE_ALL)
     run = query.program({"processingTime": "0 seconds"}, application)
     zombie = query.wait_fired(point, run)
     query.wait_committed(0, run)

@@ -1,30 +1,54 @@
-"""The pictures of docs/how-it-works.md and of the README are those that their scripts draw."""
+"""The pictures of the pages and of the README are those that their scripts draw."""
 
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from eos_sink.kafka_config.acls import Permissions
 from tests.snippets import ROOT
 from tools import badges, dark, demo_picture
+from tools.charts import CHARTS
 from tools.diagrams import DIAGRAMS
-from tools.pictures import FOLDER, svg
+from tools.pictures import FOLDER, draw
 
 
-@pytest.mark.parametrize("name", DIAGRAMS)
-def test_a_picture_is_what_its_diagram_draws(name: str) -> None:
-    drawn = (FOLDER / f"{name}.svg").read_text(encoding="utf-8")
-    assert drawn == svg(DIAGRAMS[name]), "python -m tools.pictures"
-    ElementTree.fromstring(drawn)
+def test_the_pictures_are_what_their_diagrams_draw() -> None:
+    files = {file.name: file.read_text(encoding="utf-8") for file in FOLDER.iterdir()}
+    assert files == draw(), "python -m tools.pictures"
 
 
 def test_each_picture_is_shown() -> None:
-    page = (FOLDER.parent / "how-it-works.md").read_text(encoding="utf-8")
-    for name in DIAGRAMS:
-        assert f"](pictures/{name}.svg)" in page
+    pages = "".join(page.read_text(encoding="utf-8") for page in FOLDER.parent.glob("*.md"))
+    assert set(re.findall(r"\]\(pictures/(.+?)\)", pages)) == draw().keys()
+
+
+def test_the_permissions_drawn_are_the_code_s() -> None:
+    """All of them for the driver, and some of the driver's for tasks."""
+    needs = Permissions(prefix="p", log="log")
+    group, topic = needs.source("group", ["topic"])
+    acls = {
+        "topics of the rows": needs.topic("topic"),
+        "transactional ids with the prefix": [needs.transactions],
+        "the query's group": [needs.group],
+        "decision log": [needs.log_read, needs.log_write, needs.log_create],
+        "topics of the source": [topic],
+        "group of the source": [group],
+    }
+    _, _, _, *boxes = CHARTS["permissions"].boxes
+    assert {box.label for box in boxes} == acls.keys()
+    for box in boxes:
+        of_driver, *of_tasks = [
+            set(arrow.label.split(", "))
+            for arrow in CHARTS["permissions"].arrows
+            if box.top < arrow.end[1] < box.top + box.height
+        ]
+        assert of_driver == {acl.operation for acl in acls[box.label]}
+        assert all(operations <= of_driver for operations in of_tasks)
 
 
 @pytest.mark.parametrize("name", DIAGRAMS)

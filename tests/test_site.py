@@ -98,6 +98,28 @@ def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere() -> None:
         assert not FETCHED.findall(page), place
 
 
+def test_a_page_is_described_by_its_first_paragraph() -> None:
+    before = "# Title\n\n![picture](a.svg)\n\n```sh\nRun\n```\n\n"
+    text = before + "`sink` reads [a\npage](b.md), *too*.\n\nMore."
+    assert site._description(text) == 'description: "sink reads a page, too."\n'
+    assert site._description("# Licence\n\n```text\nAll\n```\n") == ""
+
+
+def test_the_changelog_s_headings_have_no_brackets(tmp_path: Path) -> None:
+    site.assemble(tmp_path)
+    assert "\n## Unreleased\n" in (tmp_path / "changelog.md").read_text()
+
+
+def test_the_site_on_github_pages_has_canonical_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site, "_COMPLETED", tmp_path / "zensical.toml")
+    monkeypatch.setattr(site, "REPOSITORY", "https://github.com/Some/where")
+    site.complete()
+    settings = tomllib.loads(site._COMPLETED.read_text())["project"]
+    assert settings["site_url"] == "https://some.github.io/where/"
+
+
 def test_a_page_links_its_file_where_the_repository_is_known() -> None:
     linked = "](https://github.com/some/where/blob/HEAD/docs/errors.md)"
     assert linked in site._origin("docs/errors.md", "https://github.com/some/where")

@@ -78,6 +78,7 @@ def test_each_job_is_bounded_and_may_do_the_least() -> None:
             "security-events": "write",
             "id-token": "write",
         },
+        "docs.yml: publish": {"pages": "write", "id-token": "write"},
         "release.yml: attest": {"attestations": "write", "id-token": "write"},
         "release.yml: publish": {"id-token": "write"},
     }

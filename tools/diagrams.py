@@ -1,4 +1,4 @@
-"""The diagrams of docs/how-it-works.md: bars in lanes, time going to the right."""
+"""The diagrams of the pages: bars in lanes, time going down."""
 
 from __future__ import annotations
 
@@ -64,29 +64,32 @@ def _settled(name: str, committed: float, repeated: Bar) -> tuple[str, tuple[Bar
 DIAGRAMS = {
     "batch": Diagram(
         "A batch",
-        "Three tasks write into transactions that stay open. The driver votes, decides with one "
-        "record in the log, and commits each. Readers see the batch after that.",
+        "Spark's JVM notes the batch in its checkpoint. The planner plans, and two tasks write "
+        "into transactions that stay open. The committer votes, decides with one record in the "
+        "log, and commits each. Readers see the batch, and the JVM notes that it is done.",
         (
             (
-                "driver",
-                (Bar(0, 1, _S, "plan"), Bar(6.2, 7, _S, "vote"), Bar(7.8, 9.6, _S, "settle")),
+                "Spark's JVM",
+                (Bar(0, 1, _P, "notes offsets"), Bar(9, 10, _P, "notes commit")),
             ),
-            ("task 0", (Bar(1.2, 8.2, _O, "open transaction"), Bar(8.2, 10, _C, "committed"))),
-            ("task 1", (Bar(1.3, 8.6, _O, "open transaction"), Bar(8.6, 10, _C, "committed"))),
-            ("task 2", (Bar(1.2, 9, _O, "open transaction"), Bar(9, 10, _C, "committed"))),
+            ("planner", (Bar(1.1, 2.1, _S, "plan"),)),
+            ("task 0", (Bar(2.3, 7.6, _O, "open transaction"), Bar(7.6, 10, _C, "committed"))),
+            ("task 1", (Bar(2.4, 8.4, _O, "open transaction"), Bar(8.4, 10, _C, "committed"))),
             (
-                "decision log",
+                "committer",
                 (
-                    Bar(0, 7.4, _P, "batch 6"),
-                    Bar(7.4, 10, _C, "batch 7: these three"),
+                    Bar(4.7, 5.5, _S, "vote"),
+                    Bar(5.8, 6.7, _S, "decide"),
+                    Bar(7.2, 8.8, _S, "settle"),
                 ),
             ),
             (
-                "readers",
-                (Bar(0, 8.2, _P, "batches up to 6"), Bar(8.2, 10, _P, "and batch 7")),
+                "decision log",
+                (Bar(0, 6.7, _P, "batch 6"), Bar(6.7, 10, _C, "batch 7: these two")),
             ),
+            ("readers", (Bar(0, 7.6, _P, "batches up to 6"), Bar(7.6, 10, _P, "and batch 7"))),
         ),
-        (Moment(7.4, "decided"),),
+        (Moment(6.7, "decided"),),
     ),
     "before": Diagram(
         "A crash before the decision",
@@ -234,5 +237,38 @@ DIAGRAMS = {
             Moment(3, "timeout", bad=True),
             Moment(8.2, "decided again"),
         ),
+    ),
+    "checkpoint": Diagram(
+        "A checkpoint is replaced",
+        "The driver is killed after it has decided batch 41 together with the source's offsets. "
+        "The checkpoint is deleted. starting_offsets commits what is still open, and the new "
+        "checkpoint begins exactly after batch 41.",
+        (
+            (
+                "driver",
+                (
+                    Bar(0, 2.6, _S, "decides batch 41"),
+                    Bar(2.6, 4.8, _D, "dead"),
+                    Bar(4.8, 6.4, _S, "starting offsets"),
+                    Bar(6.8, 10, _S, "writes on"),
+                ),
+            ),
+            (
+                "its tasks",
+                (Bar(0, 5.6, _O, "open transactions"), Bar(5.6, 10, _C, "committed")),
+            ),
+            (
+                "log, and source's group",
+                (Bar(0, 2, _P, "offsets of 40"), Bar(2, 10, _C, "offsets of 41")),
+            ),
+            (
+                "checkpoint",
+                (
+                    Bar(0, 4, _P, "up to 40; 41 begun"),
+                    Bar(6.6, 10, _P, "new: begins after 41"),
+                ),
+            ),
+        ),
+        (Moment(2, "decided"), Moment(2.6, "killed", bad=True), Moment(4, "deleted", bad=True)),
     ),
 }

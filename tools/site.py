@@ -16,11 +16,12 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
 from eos_sink.version import REPOSITORY
-from tools import dark
+from tools import dark, reference
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG = ROOT / "zensical.toml"
@@ -28,14 +29,12 @@ PAGES = ROOT / "build" / "docs"
 SITE = ROOT / "build" / "site"
 _COMPLETED = ROOT / "build" / "zensical.toml"
 
-# What a page of the site has in front of its text. The page of the product's name needs a title of
-# its own in a browser's tab; wide tables need the place of the page's list of headings.
-_WIDE = "---\nhide:\n  - toc\n---\n\n"
-_STARTS = {
-    "index.md": "---\ntitle: Exactly once from PySpark to Kafka\n---\n\n",
-    "guards.md": _WIDE,
-    "options.md": _WIDE,
-    "messages.md": _WIDE,
+# The settings of pages. The page of the product's name needs a title of its own in a browser's tab;
+# wide tables need the place of the page's list of headings.
+_WIDE = "hide: [toc]\n"
+_SETTINGS = {
+    "index.md": "title: Exactly once from PySpark to Kafka\n",
+    **dict.fromkeys(("guards.md", "kips.md", "messages.md", "options.md", "status.md"), _WIDE),
 }
 
 # Pages whose place in the site is not their name in docs/.
@@ -46,6 +45,7 @@ _PLACES = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
     "LICENSE": "licence.md",
+    "eos_sink/__init__.py": "reference.md",
     "proof/spec/README.md": "model.md",
     "bench/results/README.md": "measurements.md",
 }
@@ -68,7 +68,9 @@ def assemble(to: Path = PAGES) -> None:
     for source, place in pages().items():
         text = _markdown(source)
         moved = _moved(text, lambda link, source=source: _place_of(link, source, files))
-        whole = f"{_STARTS.get(place, '')}{moved}{_origin(source)}"
+        settings = _SETTINGS.get(place, "") + _description(text)
+        head = f"---\n{settings}---\n\n" if settings else ""
+        whole = f"{head}{moved}{_origin(source)}"
         (to / place).write_text(whole, encoding="utf-8")
     for source, place in files.items():
         (to / place).parent.mkdir(parents=True, exist_ok=True)
@@ -82,9 +84,23 @@ def assemble(to: Path = PAGES) -> None:
 
 
 def _markdown(source: str) -> str:
-    """The text of a page; the licence is plain text, which stays as it is."""
+    """The text of a page; the licence is plain text, which stays as it is, and the public module
+    stands for the reference."""
+    if source.endswith(".py"):
+        return reference.markdown()
     text = (ROOT / source).read_text(encoding="utf-8")
+    # Brackets stand for a link to a comparison, which a version that is not released cannot have.
+    text = text.replace("## [Unreleased]", "## Unreleased")
     return text if source.endswith(".md") else f"# Licence\n\n```text\n{text.rstrip()}\n```\n"
+
+
+def _description(text: str) -> str:
+    """The setting that tells search engines what a page is about: its first paragraph."""
+    blocks = _FENCE.sub("", text).split("\n\n")
+    paragraph = next((block for block in blocks if re.match(r"[A-Z`[]", block.strip())), "")
+    plain = re.sub(r"[`*]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", paragraph))
+    short = textwrap.shorten(plain, 160, placeholder="...")
+    return f"description: {json.dumps(short, ensure_ascii=False)}\n" if short else ""
 
 
 def _origin(source: str, repository: str = REPOSITORY) -> str:
@@ -104,7 +120,16 @@ def complete() -> None:
     # Paths are relative to the file that names them.
     settings = CONFIG.read_text(encoding="utf-8").replace('_dir = "build/', '_dir = "')
     added = f"[project]\ncopyright = {json.dumps(notice + link, ensure_ascii=False)}\n"
+    address = _address(REPOSITORY)
+    added += f"site_url = {json.dumps(address)}\n" if address else ""
     _COMPLETED.write_text(settings.replace("[project]\n", added, 1), encoding="utf-8")
+
+
+def _address(repository: str) -> str | None:
+    """The address of the site on GitHub Pages, for each page's canonical link."""
+    _, _, there = repository.partition("https://github.com/")
+    owner, _, name = there.partition("/")
+    return f"https://{owner.lower()}.github.io/{name}/" if name else None
 
 
 def _moved(text: str, place_of: Callable[[str], str]) -> str:

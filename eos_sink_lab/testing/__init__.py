@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         NotReadyError,
         TestClusterError,
     )
-    from eos_sink_lab.testing.faults import Action, FaultPoint, Faults, Pass, Struck, read_timeline
+    from eos_sink_lab.testing.faults import FaultPoint, Faults, Pass, Strike, Struck, read_timeline
     from eos_sink_lab.testing.faulty_source import FaultyDataSource
     from eos_sink_lab.testing.held_request import HeldRequest
     from eos_sink_lab.testing.java import java_home
@@ -48,7 +48,7 @@ _NAMES = {
         "NotReadyError",
         "TestClusterError",
     ),
-    "faults": ("Action", "FaultPoint", "Faults", "Pass", "Struck", "read_timeline"),
+    "faults": ("Strike", "FaultPoint", "Faults", "Pass", "Struck", "read_timeline"),
     "faulty_source": ("FaultyDataSource",),
     "held_request": ("HeldRequest",),
     "java": ("java_home",),
@@ -60,7 +60,6 @@ _NAMES = {
 
 __all__ = [
     "Acl",
-    "Action",
     "Backend",
     "BackendUnavailableError",
     "DownloadError",
@@ -78,6 +77,7 @@ __all__ = [
     "Resource",
     "Role",
     "Security",
+    "Strike",
     "Struck",
     "TestClusterError",
     "java_home",

@@ -9,7 +9,7 @@ source with fault points, and runs in a session (`setsid`) if a fault is to stri
 with `Faults.environment` in its environment. The test does:
 
     faults = Faults(directory)
-    faults.arm(FaultPoint.COMMITTER_WRITE_AFTER, Action.KILL_ALL)
+    faults.arm(FaultPoint.COMMITTER_WRITE_AFTER, Strike.KILL_ALL)
     faults.wait_fired(FaultPoint.COMMITTER_WRITE_AFTER, seconds=30)
 
 With EOS_FAULTS_TIMELINE each process appends a line to that file whenever it passes a point:
@@ -39,8 +39,8 @@ _STOPS_WITHIN_S = 30.0
 _LOOK_AGAIN_S = 0.02
 
 
-class Action(Enum):
-    """The action against processes that reach a point.
+class Strike(Enum):
+    """What happens to processes that reach a point.
 
     The JVM is the nearest one above the Python process: the driver's for planner and committer,
     in local mode for tasks too; on a cluster a task's executor. The session is what `setsid`
@@ -61,7 +61,7 @@ class Action(Enum):
     """SIGSTOP of every process of the session, as when a virtual machine is suspended."""
 
 
-PAUSES = (Action.PAUSE, Action.PAUSE_JVM, Action.PAUSE_ALL)
+PAUSES = (Strike.PAUSE, Strike.PAUSE_JVM, Strike.PAUSE_ALL)
 
 
 class FaultPoint(Enum):
@@ -137,7 +137,7 @@ class Struck:
     pid: int
     jvm: int | None
     session: int
-    action: Action
+    action: Strike
 
 
 class Faults:
@@ -152,7 +152,7 @@ class Faults:
         """For the query's process, and for executors on other machines."""
         return {DIRECTORY_VARIABLE: str(self.directory)}
 
-    def arm(self, point: FaultPoint, action: Action) -> None:
+    def arm(self, point: FaultPoint, action: Strike) -> None:
         """Let `action` strike the next process that reaches `point`, once."""
         self.disarm(point)
         _write_at_once(self.directory / point.value, action.value)
@@ -168,7 +168,7 @@ class Faults:
             given = json.loads((self.directory / f"{point.value}.fired").read_text())
         except FileNotFoundError:
             return None
-        return Struck(**{**given, "action": Action(given["action"])})
+        return Struck(**{**given, "action": Strike(given["action"])})
 
     def fired(self, point: FaultPoint) -> int | None:
         """The id of the process that reached the point, or None."""
@@ -193,13 +193,13 @@ class Faults:
         struck = self.struck(point)
         if struck is None or struck.action not in PAUSES:
             raise ValueError(f"nothing was paused at {point.value}: {struck}")
-        target = struck.jvm if struck.action is Action.PAUSE_JVM else struck.pid
+        target = struck.jvm if struck.action is Strike.PAUSE_JVM else struck.pid
         assert target is not None
         # Only faults that are used need psutil.
         from eos_sink_lab.testing.process_tree import signal_session, wait_stopped
 
         wait_stopped(target, Deadline(_STOPS_WITHIN_S))
-        if struck.action is Action.PAUSE_ALL:
+        if struck.action is Strike.PAUSE_ALL:
             signal_session(struck.session, signal.SIGCONT)
         else:
             with contextlib.suppress(ProcessLookupError):
@@ -239,7 +239,7 @@ class Gate:
         directory = self._directory
         return directory is not None and (directory / f"{self._role}.{call}.{when}").exists()
 
-    def _take(self, point: str) -> Action | None:
+    def _take(self, point: str) -> Strike | None:
         """Of several processes at one point, one takes the file."""
         if self._directory is None:
             return None
@@ -248,9 +248,9 @@ class Gate:
             (self._directory / point).rename(taken)
         except FileNotFoundError:
             return None
-        return Action(taken.read_text())
+        return Strike(taken.read_text())
 
-    def _strike(self, point: str, action: Action) -> None:
+    def _strike(self, point: str, action: Strike) -> None:
         """Note what is struck, then strike: this process last."""
         assert self._directory is not None
         from eos_sink_lab.testing.process_tree import find_jvm_above, signal_session
@@ -262,12 +262,12 @@ class Gate:
         noted = json.dumps({**asdict(struck), "action": action.value})
         _write_at_once(self._directory / f"{point}.fired", noted)
         number = signal.SIGSTOP if action in PAUSES else signal.SIGKILL
-        if action in (Action.KILL_ALL, Action.PAUSE_ALL):
+        if action in (Strike.KILL_ALL, Strike.PAUSE_ALL):
             signal_session(struck.session, number)
-        elif action in (Action.KILL_JVM, Action.PAUSE_JVM):
+        elif action in (Strike.KILL_JVM, Strike.PAUSE_JVM):
             assert jvm is not None, "this process has no JVM above it"
             os.kill(jvm, number)
-        if action is not Action.PAUSE_JVM:
+        if action is not Strike.PAUSE_JVM:
             os.kill(struck.pid, number)
 
 
@@ -287,7 +287,7 @@ class Pass:
         role: "planner", "task" or "committer".
         pid: the process.
         point: `<role>.<call>.<before|amid|after>`.
-        fault: what struck there (a value of `Action`), None otherwise.
+        fault: what struck there (a value of `Strike`), None otherwise.
     """
 
     t: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from eos_sink_lab.testing import Action, FaultPoint
+from eos_sink_lab.testing import FaultPoint, Strike
 
 
 class Kind(Enum):
@@ -144,16 +144,16 @@ class Prelude:
     """
 
     point: FaultPoint | None
-    action: Action = Action.KILL_ALL
+    action: Strike = Strike.KILL_ALL
     take_id: bool = False
 
 
 _AFTER_A_START = Prelude(None)
 _AFTER_UNDECIDED = Prelude(FaultPoint.COMMITTER_VOTE_BEFORE)
 _AFTER_DECIDED = Prelude(FaultPoint.COMMITTER_WRITE_AFTER)
-_AFTER_LOST = Prelude(FaultPoint.COMMITTER_WRITE_AFTER, Action.PAUSE, take_id=True)
+_AFTER_LOST = Prelude(FaultPoint.COMMITTER_WRITE_AFTER, Strike.PAUSE, take_id=True)
 # Spark calls abort() when the process of commit() has died.
-_AT_AN_ABORT = Prelude(FaultPoint.COMMITTER_VOTE_BEFORE, Action.KILL_PROCESS)
+_AT_AN_ABORT = Prelude(FaultPoint.COMMITTER_VOTE_BEFORE, Strike.KILL_PROCESS)
 
 PRELUDES: dict[str, Prelude] = {
     "planner.check": _AFTER_A_START,
@@ -215,7 +215,7 @@ def points_for(kind: Kind, way: Way = Way.FORMAT) -> tuple[FaultPoint, ...]:
 def _leads_to(point: FaultPoint, way: Way) -> bool:
     """False if its prelude kills the committer's process alone, where it has none of its own."""
     prelude = prelude_of(point)
-    return way is Way.FORMAT or prelude is None or prelude.action is not Action.KILL_PROCESS
+    return way is Way.FORMAT or prelude is None or prelude.action is not Strike.KILL_PROCESS
 
 
 class Family(Enum):

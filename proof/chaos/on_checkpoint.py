@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from eos_sink_lab.testing import Action, FaultPoint
+from eos_sink_lab.testing import FaultPoint, Strike
 from proof.chaos.on_transactions import time_out
 from proof.chaos.scene import Injected, NotReached, Scene
 from proof.chaos.schedule import Fault
@@ -24,7 +24,7 @@ def lose_running(scene: Scene, fault: Fault) -> Injected:
 def lose_killed(scene: Scene, fault: Fault) -> Injected:
     assert fault.point is not None
     with scene.supervisor.held():
-        at = scene.strike(fault.point, Action.KILL_ALL)
+        at = scene.strike(fault.point, Strike.KILL_ALL)
         _wait_end(scene)
         scene.checkpoint.delete()
     return Injected(at)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from eos_sink_lab.testing import Action, FaultPoint
+from eos_sink_lab.testing import FaultPoint, Strike
 from proof.chaos.drivers import Life
 from proof.chaos.kinds import Master, role_of
 from proof.chaos.scene import Injected, Scene, nothing
@@ -20,9 +20,9 @@ _SUCCESSOR_WORKS_WITHIN_S = 200.0
 def kill_driver(scene: Scene, fault: Fault) -> Injected:
     point = _point(fault)
     if role_of(point) != "task" or _runs_on(scene) is Master.LOCAL:
-        return Injected(scene.strike(point, Action.KILL_ALL))
+        return Injected(scene.strike(point, Strike.KILL_ALL))
     # The task is in an executor's session: it outlives its driver and goes on as a zombie.
-    scene.strike(point, Action.PAUSE)
+    scene.strike(point, Strike.PAUSE)
     at = scene.supervisor.kill()
     return Injected(at, partial(scene.faults.resume, point), lasts_s=_TASK_SLEEPS_S)
 
@@ -33,26 +33,26 @@ def kill_driver_anytime(scene: Scene, fault: Fault) -> Injected:
 
 
 def kill_jvm(scene: Scene, fault: Fault) -> Injected:
-    return Injected(scene.strike(_point(fault), Action.KILL_JVM))
+    return Injected(scene.strike(_point(fault), Strike.KILL_JVM))
 
 
 def kill_process(scene: Scene, fault: Fault) -> Injected:
-    return Injected(scene.strike(_point(fault), Action.KILL_PROCESS))
+    return Injected(scene.strike(_point(fault), Strike.KILL_PROCESS))
 
 
 def kill_executor(scene: Scene, fault: Fault) -> Injected:
     # The JVM above a task is its executor's.
-    return Injected(scene.strike(_point(fault), Action.KILL_JVM))
+    return Injected(scene.strike(_point(fault), Strike.KILL_JVM))
 
 
 def pause(scene: Scene, fault: Fault) -> Injected:
     point = _point(fault)
-    return Injected(scene.strike(point, Action.PAUSE), partial(scene.faults.resume, point))
+    return Injected(scene.strike(point, Strike.PAUSE), partial(scene.faults.resume, point))
 
 
 def zombie(scene: Scene, fault: Fault) -> Injected:
     point = _point(fault)
-    scene.strike(point, Action.PAUSE)
+    scene.strike(point, Strike.PAUSE)
     return _outlived(scene, lambda: scene.faults.resume(point))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from eos_sink_lab.testing import Action, FaultPoint
+from eos_sink_lab.testing import FaultPoint, Strike
 from proof.chaos.scene import Injected, NotReached, Scene
 from proof.chaos.schedule import Fault
 
@@ -15,7 +15,7 @@ _EXHAUSTED_WITHIN_S = 120.0
 
 def late_task(scene: Scene, fault: Fault) -> Injected:
     point = FaultPoint.COMMITTER_WRITE_AFTER
-    at = scene.strike(point, Action.PAUSE)
+    at = scene.strike(point, Strike.PAUSE)
     try:
         partition = scene.take_id(fault.target)
     finally:
@@ -26,7 +26,7 @@ def late_task(scene: Scene, fault: Fault) -> Injected:
 def time_out(scene: Scene, point: FaultPoint) -> Injected:
     """Kill the driver, and start no other until its transactions have expired."""
     with scene.supervisor.held():
-        at = scene.strike(point, Action.KILL_ALL)
+        at = scene.strike(point, Strike.KILL_ALL)
         gone = scene.supervisor.until(lambda: not scene.open_transactions(), _TIMES_OUT_WITHIN_S)
     return Injected(at, facts={"timed_out": gone, "down_s": round(time.time() - at, 1)})
 

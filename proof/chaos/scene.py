@@ -12,7 +12,7 @@ from eos_sink.decision_log import DecisionRegister
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.sink_options import SinkOptions
-from eos_sink_lab.testing import Action, FaultPoint, Faults, KafkaCluster, KafkaNode
+from eos_sink_lab.testing import FaultPoint, Faults, KafkaCluster, KafkaNode, Strike
 from proof.chaos.checkpoint import Checkpoint
 from proof.chaos.journal import Journal
 from proof.chaos.kinds import Prelude, prelude_of
@@ -86,7 +86,7 @@ class Scene:
             admin.close()
         return self.kafka.node(quorum["topics"][0]["partitions"][0]["leader_id"])
 
-    def strike(self, point: FaultPoint, action: Action) -> float:
+    def strike(self, point: FaultPoint, action: Strike) -> float:
         """Inject a fault at a fault point of the driver; return when it was injected.
 
         Raises:
@@ -103,10 +103,10 @@ class Scene:
         return self._reached(point)
 
     def _lead_to(
-        self, point: FaultPoint, action: Action, prelude: Prelude, first: FaultPoint
+        self, point: FaultPoint, action: Strike, prelude: Prelude, first: FaultPoint
     ) -> None:
         self._arm(first, prelude.action)
-        if prelude.action is Action.KILL_PROCESS:
+        if prelude.action is Strike.KILL_PROCESS:
             self._arm(point, action)
         try:
             self._reached(first)
@@ -116,10 +116,10 @@ class Scene:
         if prelude.take_id:
             self.take_id(0)
             self.supervisor.kill()
-        if prelude.action is not Action.KILL_PROCESS:
+        if prelude.action is not Strike.KILL_PROCESS:
             self._arm(point, action)
 
-    def _arm(self, point: FaultPoint, action: Action) -> None:
+    def _arm(self, point: FaultPoint, action: Strike) -> None:
         (self.faults.directory / f"{point.value}.fired").unlink(missing_ok=True)
         self.faults.arm(point, action)
 

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink_lab.testing import Action, FaultPoint, Faults, read_timeline
+from eos_sink_lab.testing import FaultPoint, Faults, Strike, read_timeline
 from eos_sink_lab.testing.faults import TIMELINE_VARIABLE
 from eos_sink_lab.testing.process_tree import ProcessTree
 from eos_sink_lab.testing.waiting import wait_until
@@ -40,7 +40,7 @@ time.sleep(600)
 class Machine:
     """A session of three: the JVM, its task, and a process beside the task."""
 
-    def __init__(self, home: Path, action: Action) -> None:
+    def __init__(self, home: Path, action: Strike) -> None:
         self.faults = Faults(home / "faults")
         self.faults.arm(POINT, action)
         self.timeline = home / "timeline"
@@ -84,10 +84,10 @@ class Machine:
 
 
 @pytest.fixture
-def struck(tmp_path: Path) -> Iterator[Callable[[Action], Machine]]:
+def struck(tmp_path: Path) -> Iterator[Callable[[Strike], Machine]]:
     started: list[Machine] = []
 
-    def start(action: Action) -> Machine:
+    def start(action: Strike) -> Machine:
         started.append(Machine(tmp_path, action))
         return started[-1]
 
@@ -96,16 +96,16 @@ def struck(tmp_path: Path) -> Iterator[Callable[[Action], Machine]]:
         machine.end()
 
 
-def test_the_process_alone_is_killed(struck: Callable[[Action], Machine]) -> None:
-    machine = struck(Action.KILL_PROCESS)
+def test_the_process_alone_is_killed(struck: Callable[[Strike], Machine]) -> None:
+    machine = struck(Strike.KILL_PROCESS)
     assert machine.task != machine.jvm
     machine.becomes(alive=2, stopped=set())
     assert machine.points() == ["task.init.before"]
     assert read_timeline(machine.timeline)[0].fault == "kill-process"
 
 
-def test_the_jvm_and_the_process_are_killed(struck: Callable[[Action], Machine]) -> None:
-    machine = struck(Action.KILL_JVM)
+def test_the_jvm_and_the_process_are_killed(struck: Callable[[Strike], Machine]) -> None:
+    machine = struck(Strike.KILL_JVM)
     assert machine.task
     machine.becomes(alive=1, stopped=set())
     found = machine.faults.struck(POINT)
@@ -113,14 +113,14 @@ def test_the_jvm_and_the_process_are_killed(struck: Callable[[Action], Machine])
     assert found.jvm == machine.jvm
 
 
-def test_all_of_the_session_is_killed(struck: Callable[[Action], Machine]) -> None:
-    machine = struck(Action.KILL_ALL)
+def test_all_of_the_session_is_killed(struck: Callable[[Strike], Machine]) -> None:
+    machine = struck(Strike.KILL_ALL)
     assert machine.task
     machine.becomes(alive=0, stopped=set())
 
 
-def test_a_paused_process_goes_on_when_it_is_woken(struck: Callable[[Action], Machine]) -> None:
-    machine = struck(Action.PAUSE)
+def test_a_paused_process_goes_on_when_it_is_woken(struck: Callable[[Strike], Machine]) -> None:
+    machine = struck(Strike.PAUSE)
     machine.becomes(alive=3, stopped={machine.task})
     assert machine.points() == ["task.init.before"]
     machine.faults.resume(POINT)
@@ -132,16 +132,16 @@ def test_a_paused_process_goes_on_when_it_is_woken(struck: Callable[[Action], Ma
     )
 
 
-def test_a_paused_jvm_does_not_stop_its_processes(struck: Callable[[Action], Machine]) -> None:
-    machine = struck(Action.PAUSE_JVM)
+def test_a_paused_jvm_does_not_stop_its_processes(struck: Callable[[Strike], Machine]) -> None:
+    machine = struck(Strike.PAUSE_JVM)
     assert machine.task
     machine.becomes(alive=3, stopped={machine.jvm})
     machine.faults.resume(POINT)
     machine.becomes(alive=3, stopped=set())
 
 
-def test_a_paused_session_wakes_up_as_a_whole(struck: Callable[[Action], Machine]) -> None:
-    machine = struck(Action.PAUSE_ALL)
+def test_a_paused_session_wakes_up_as_a_whole(struck: Callable[[Strike], Machine]) -> None:
+    machine = struck(Strike.PAUSE_ALL)
     assert machine.task
     wait_until(
         lambda: len(machine.stopped()) == 3,
@@ -152,15 +152,15 @@ def test_a_paused_session_wakes_up_as_a_whole(struck: Callable[[Action], Machine
     machine.becomes(alive=3, stopped=set())
 
 
-def test_only_what_was_paused_can_be_woken(struck: Callable[[Action], Machine]) -> None:
-    machine = struck(Action.KILL_PROCESS)
+def test_only_what_was_paused_can_be_woken(struck: Callable[[Strike], Machine]) -> None:
+    machine = struck(Strike.KILL_PROCESS)
     assert machine.task
     with pytest.raises(ValueError, match=POINT.value):
         machine.faults.resume(POINT)
 
 
-def test_a_point_that_is_armed_again_has_not_fired(struck: Callable[[Action], Machine]) -> None:
-    machine = struck(Action.KILL_PROCESS)
+def test_a_point_that_is_armed_again_has_not_fired(struck: Callable[[Strike], Machine]) -> None:
+    machine = struck(Strike.KILL_PROCESS)
     assert machine.task
-    machine.faults.arm(POINT, Action.KILL_PROCESS)
+    machine.faults.arm(POINT, Strike.KILL_PROCESS)
     assert machine.faults.fired(POINT) is None
