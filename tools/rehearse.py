@@ -26,7 +26,7 @@ from pathlib import Path
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.version import VERSION
 from eos_sink_lab.testing import start_kafka
-from eos_sink_lab.testing.faults import Action, FaultPoint, Faults
+from eos_sink_lab.testing.faults import Strike, FaultPoint, Faults
 from eos_sink_lab.testing.network_links import free_ports
 from eos_sink_lab.testing.process_tree import ProcessTree
 from eos_sink_lab.testing.topic_audit import Checker, Source, json_field
@@ -203,7 +203,7 @@ def upgrade(user: User) -> None:
         readme.save_faulty_program()
         faults = Faults(user.home / "faults")
         with readme.runs(**faults.environment):
-            faults.arm(_DECIDED, Action.KILL_ALL)
+            faults.arm(_DECIDED, Strike.KILL_ALL)
             faults.wait_fired(_DECIDED, _PATIENCE_S)
         user.types(f"pip install --upgrade eos-sink=={VERSION}")
         status = f"eos-sink status --bootstrap-server {kafka.bootstrap_servers} --json"
