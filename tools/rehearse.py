@@ -26,7 +26,7 @@ from pathlib import Path
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.version import VERSION
 from eos_sink_lab.testing import start_kafka
-from eos_sink_lab.testing.faults import Strike, FaultPoint, Faults
+from eos_sink_lab.testing.faults import FaultPoint, Faults, Strike
 from eos_sink_lab.testing.network_links import free_ports
 from eos_sink_lab.testing.process_tree import ProcessTree
 from eos_sink_lab.testing.topic_audit import Checker, Source, json_field
