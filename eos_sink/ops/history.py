@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from eos_sink.decision_log.codec import decode, is_claim, newer_format
@@ -111,17 +111,15 @@ def read_records(lines: Iterable[LogLine]) -> tuple[list[Written], list[Unreadab
 
 
 def histories(records: Iterable[Written], unreadable: Iterable[Unreadable]) -> dict[str, History]:
-    """Group records by query. An unreadable record counts if its key is one that the sink makes, or
-    that of a query with readable records; it hides the query if it is the latest one."""
+    """Group records by query. An unreadable record counts if a driver reads its key; it hides the
+    query if it is the latest one."""
     kept: dict[str, list[Written]] = {}
     hidden: dict[str, Unreadable] = {}
     for written in records:
         kept.setdefault(written.query, []).append(written)
-    keys = {QueryNames.of_record(q, w[-1].record.prefix).log_key: q for q, w in kept.items()}
+    keys = keys_of(each[-1] for each in kept.values())
     for each in sorted(unreadable, key=lambda each: each.position.offset):
-        names = QueryNames.of_shown(QueryNames.of_record(each.key, DEFAULT_PREFIX).shown)
-        made = names.shown if names is not None and names.log_key == each.key else None
-        if query := keys.get(each.key, made):
+        if query := reader_of(each.key, keys):
             hidden[query] = each
     found: dict[str, History] = {}
     for query in sorted(kept.keys() | hidden.keys()):
@@ -131,6 +129,24 @@ def histories(records: Iterable[Written], unreadable: Iterable[Unreadable]) -> d
             latest = None
         found[query] = History(query, known, latest)
     return found
+
+
+def keys_of(latest: Iterable[Written]) -> dict[str, str]:
+    """Return queries by the keys that their drivers read, from the latest record of each."""
+    return {
+        QueryNames.of_record(each.query, each.record.prefix).log_key: each.query for each in latest
+    }
+
+
+def reader_of(key: str, keys: Mapping[str, str]) -> str | None:
+    """Return the query whose driver reads a key, or None if no driver does.
+
+    Args:
+        keys: those of the queries with readable records.
+    """
+    names = QueryNames.of_shown(QueryNames.of_record(key, DEFAULT_PREFIX).shown)
+    made = names.shown if names is not None and names.log_key == key else None
+    return keys.get(key, made)
 
 
 def read_histories(

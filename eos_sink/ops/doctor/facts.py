@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from eos_sink.errors import EosSinkError
-from eos_sink.identity import DEFAULT_PREFIX, QueryNames
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import (
     Admin,
     Broker,
@@ -27,7 +27,14 @@ from eos_sink.kafka_config.acls import Acl, Permissions, Resource
 from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.kafka_config.destinations import Destinations
 from eos_sink.ops.doctor.findings import Commands
-from eos_sink.ops.history import Unreadable, Written, read_records
+from eos_sink.ops.history import (
+    Unreadable,
+    Written,
+    histories,
+    keys_of,
+    read_records,
+    reader_of,
+)
 from eos_sink.ops.holders import Holder, find_holders
 from eos_sink.protocol.values import TransactionState
 from eos_sink.sink_options import SourceOptions
@@ -105,12 +112,14 @@ class LogFacts:
     Attributes:
         count: number of records.
         records: the latest record of each query, by the name that is shown.
-        unreadable: the latest record by key, where this version cannot read it.
+        hidden: the latest record, by query, where this version cannot read it.
+        foreign: the latest unreadable record of each key that no driver reads.
     """
 
     count: int = 0
     records: Mapping[str, Written] = field(default_factory=dict)
-    unreadable: Mapping[str, Unreadable] = field(default_factory=dict)
+    hidden: Mapping[str, Unreadable] = field(default_factory=dict)
+    foreign: Mapping[str, Unreadable] = field(default_factory=dict)
 
     @property
     def names(self) -> list[QueryNames]:
@@ -289,14 +298,12 @@ def read_log(page: LogPage | None) -> LogFacts | None:
     if page is None:
         return None
     records, unreadable = read_records(page.lines)
-    latest = {written.query: written for written in records}
-    hidden = {
-        each.key: each
-        for each in unreadable
-        if (written := latest.get(QueryNames.of_record(each.key, DEFAULT_PREFIX).shown)) is None
-        or each.position.offset > written.position.offset
-    }
-    return LogFacts(len(page.lines), latest, hidden)
+    known = histories(records, unreadable)
+    latest = {query: each.latest for query, each in known.items() if each.latest}
+    hidden = {query: each.hidden for query, each in known.items() if each.hidden}
+    keys = keys_of(latest.values())
+    foreign = {each.key: each for each in unreadable if reader_of(each.key, keys) is None}
+    return LogFacts(len(page.lines), latest, hidden, foreign)
 
 
 def _seen(ask: Callable[[], T], needed: Acl | None = None) -> T | Unseen:

@@ -95,9 +95,14 @@ def test_a_batch_without_a_vote_took_no_time_of_the_timeout() -> None:
     assert set(of(Check.TIMEOUT, found)) == {Level.OK}
 
 
-def unreadable(key: str, newer: int = 0) -> dict[str, Any]:
-    hidden = Unreadable(key, Position(LOG, 2, 5), "no JSON", newer)
-    return {"log": LogFacts(1, {}, {key: hidden})}
+def unreadable(key: str, newer: int = 0) -> Unreadable:
+    return Unreadable(key, Position(LOG, 2, 5), "no JSON", newer)
+
+
+HIDDEN, NEWER = (
+    {"log": LogFacts(1, hidden={QUERY: unreadable(f"eos-sink-{QUERY}", newer)})} for newer in (0, 9)
+)
+FOREIGN = {"log": LogFacts(1, foreign={"other-app": unreadable("other-app")})}
 
 
 CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
@@ -415,9 +420,9 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
         "",
     ),
     (Check.RECORDS, UNSEEN, {"log": Unseen("no answer")}, "no answer", ""),
-    (Check.RECORDS, FAILURE, unreadable(QUERY), "none of the sink's", "Revoke Write"),
-    (Check.RECORDS, FAILURE, unreadable(QUERY, 9), "format 9", "pip install --upgrade eos-sink"),
-    (Check.RECORDS, WARNING, unreadable("other-app"), "'other-app'", "Revoke Write"),
+    (Check.RECORDS, FAILURE, HIDDEN, "none of the sink's", "Revoke Write"),
+    (Check.RECORDS, FAILURE, NEWER, "format 9", "pip install --upgrade eos-sink"),
+    (Check.RECORDS, WARNING, FOREIGN, "'other-app'", "Revoke Write"),
     (
         Check.RECORDS,
         WARNING,

@@ -16,13 +16,14 @@ from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.kafka_config.source_topics import SourceTopics
 from eos_sink.ops.doctor.facts import Facts, LogFacts, SourceFacts, Subject, gather, read_log
+from eos_sink.ops.doctor.findings import Check, Level
 from eos_sink.protocol.values import Position
 from eos_sink.sink_options import SourceOptions
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import LOG_TOPIC
 from tests.fakes.process import Moment
-from tests.ops.doctor.cases import CLUSTER, written
+from tests.ops.doctor.cases import CLUSTER, facts, findings, of, written
 from tests.protocol.checkpoint import INPUT, Checkpoint
 from tests.protocol.source import GROUP, Reader, reading_world
 
@@ -135,6 +136,25 @@ def test_a_denied_question_names_the_permission() -> None:
     assert "Describe on every transactional id" in str(found.transactions.missing[0])
 
 
+def test_an_unreadable_record_is_a_query_s_only_under_the_key_that_its_driver_reads() -> None:
+    shown, key = "readings-0123456789", "eos-sink-readings-0123456789"
+    fine = encode(written().record)
+    log = read_log(
+        LogPage((line(key, 0, fine), line(shown, 1, b"?"), line("eos-sink-b-0123456789", 2, b"?")))
+    )
+    assert isinstance(log, LogFacts)
+    assert set(log.records) == {shown}
+    assert set(log.hidden) == {"b-0123456789"}
+    assert set(log.foreign) == {shown}
+    found = of(Check.RECORDS, findings(facts(log=log)))
+    assert [each.what for each in found[Level.FAILURE]] == [
+        "the record of b-0123456789 (partition 0, offset 2) is none of the sink's"
+    ]
+    assert found[Level.WARNING][0].what == (
+        f"the record under key {shown!r} (partition 0, offset 1) is none of the sink's"
+    )
+
+
 def line(key: str, offset: int, value: bytes) -> LogLine:
     return LogLine(key, Position(LOG_TOPIC, 0, offset), 0, value)
 
@@ -143,19 +163,22 @@ def test_only_the_latest_record_of_a_key_counts() -> None:
     fine = encode(written().record)
     page = LogPage(
         (
-            line("repaired", 0, b"?"),
-            line("repaired", 1, fine),
-            line("broken", 2, fine),
-            line("broken", 3, b"?"),
-            line("newer", 4, b'{"format": 7}'),
+            line("eos-sink-repaired-0123456789", 0, b"?"),
+            line("eos-sink-repaired-0123456789", 1, fine),
+            line("eos-sink-broken-0123456789", 2, fine),
+            line("eos-sink-broken-0123456789", 3, b"?"),
+            line("eos-sink-newer-0123456789", 4, b'{"format": 7}'),
             line("odd", 5, b'{"format": "x"}'),
-            line("gone", 6, b""),
+            line("odd", 6, b""),
         )
     )
     log = read_log(page)
     assert isinstance(log, LogFacts)
     assert log.count == 7
-    assert set(log.unreadable) == {"broken", "newer", "odd", "gone"}
-    assert {key: each.newer for key, each in log.unreadable.items() if each.newer} == {"newer": 7}
-    assert log.records["repaired"].position.offset == 1
+    assert {query: each.newer for query, each in log.hidden.items()} == {
+        "broken-0123456789": None,
+        "newer-0123456789": 7,
+    }
+    assert {key: each.position.offset for key, each in log.foreign.items()} == {"odd": 6}
+    assert log.records["repaired-0123456789"].position.offset == 1
     assert read_log(None) is None
