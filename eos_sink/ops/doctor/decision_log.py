@@ -106,6 +106,8 @@ def check_log_records(facts: Facts) -> Verdict:
     log = require(facts.log, "the records of the decision log")
     yield from _check_unreadable(log)
     yield from _check_misplaced(log)
+    for partition, why in sorted(log.unread.items()):
+        yield Finding.unseen(f"the records of partition {partition}", Unseen(why))
     return f"{len(log.records)} quer{'y' if len(log.records) == 1 else 'ies'}, all readable"
 
 

@@ -115,12 +115,14 @@ class LogFacts:
         records: the latest record of each query, by the name that is shown.
         hidden: the latest record, by query, where this version cannot read it.
         foreign: the latest unreadable record of each key that no driver reads.
+        unread: why a partition could not be read.
     """
 
     count: int = 0
     records: Mapping[str, Written] = field(default_factory=dict)
     hidden: Mapping[str, Unreadable] = field(default_factory=dict)
     foreign: Mapping[str, Unreadable] = field(default_factory=dict)
+    unread: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def names(self) -> list[QueryNames]:
@@ -321,7 +323,7 @@ def read_log(page: LogPage | None) -> LogFacts | None:
     hidden = {query: each.hidden for query, each in known.items() if each.hidden}
     keys = keys_of(latest.values())
     foreign = {each.key: each for each in unreadable if reader_of(each.key, keys) is None}
-    return LogFacts(len(page.lines), latest, hidden, foreign)
+    return LogFacts(len(page.lines), latest, hidden, foreign, page.unread)
 
 
 def _seen(ask: Callable[[], T | Unseen], needed: Acl | None = None) -> T | Unseen:

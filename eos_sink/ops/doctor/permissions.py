@@ -84,8 +84,12 @@ def check_names(facts: Facts) -> Verdict:
 
 
 def _known_groups(facts: Facts) -> set[str]:
-    """The groups of all queries of the log, and of the one that is checked."""
-    log = require(facts.log, "the names of queries") or LogFacts()
+    """The groups of all queries: of those of the log, which has to be seen whole, and of the one
+    that is checked."""
+    what = "the names of queries"
+    log = require(facts.log, what) or LogFacts()
+    for partition, why in log.unread.items():
+        require(Unseen(f"partition {partition} of the decision log cannot be read: {why}"), what)
     return {names.group for names in [*log.names, *filter(None, [facts.subject.names])]}
 
 

@@ -582,6 +582,18 @@ def test_the_latest_batch_is_compared_with_the_given_time_out() -> None:
     )
 
 
+def test_a_log_that_cannot_be_seen_hides_no_other_user_of_the_names() -> None:
+    seen = facts(
+        log=Unseen("no answer"),
+        transactions=[state("eos-sink-shop", TransactionStatus.EMPTY)],
+        members={f"eos-sink-{QUERY}": [MemberDescription("", "a-client", "/10.0.0.7")]},
+    )
+    told = worst(seen, "names")
+    assert "none of the sink's: eos-sink-shop" in told
+    assert "not the driver: a-client" in told
+    assert "the names of queries: no answer" in told
+
+
 def test_a_copy_that_writes_to_another_topic_is_no_twin() -> None:
     other_topic = log(written(), written(OTHER, topic="audit"))
     assert worst(facts(log=other_topic), "names") == ""

@@ -140,6 +140,18 @@ def told(found: dict[str, list[Finding]]) -> dict[str, list[tuple[Level, str]]]:
     return {name: [(each.level, each.what) for each in some] for name, some in found.items()}
 
 
+def test_an_unread_partition_of_the_log_is_not_seen_and_blames_no_query() -> None:
+    log = read_log(LogPage(unread={3: "it has no leader"}))
+    found = findings(facts(log=log, members={}), replace(SUBJECT, names=None))
+    assert [each.what for each in found["log records"]] == [
+        "the records of partition 3: it has no leader"
+    ]
+    assert [each.what for each in found["names"]] == [
+        "the names of queries: partition 3 of the decision log cannot be read: it has no leader"
+    ]
+    assert found["log records"][0].level is found["names"][0].level is Level.UNSEEN
+
+
 def test_topics_that_cannot_be_seen_are_each_unseen() -> None:
     admin = FakeAdmin(cluster("out"))
     admin.kafka.process.hook = fail_in_describe_topics
