@@ -159,8 +159,8 @@ def test_foreign_records_in_the_log_are_reported(odd: KafkaCluster) -> None:
     odd.create_topic(log, partitions=8, config={"cleanup.policy": "compact"}, timeout_s=SOON_S)
     producer = Producer({"bootstrap.servers": odd.bootstrap_servers})
     producer.produce(log, b"hello", key=b"other-app")
-    producer.produce(log, b"hello", key=b"query-0123456789")
-    producer.produce(log, b'{"format": 99}', key=b"newer-0123456789")
+    producer.produce(log, b"hello", key=b"eos-sink-query-0123456789")
+    producer.produce(log, b'{"format": 99}', key=b"eos-sink-newer-0123456789")
     assert producer.flush(SOON_S) == 0
     output = doctor("--bootstrap-server", odd.bootstrap_servers, "--log-topic", log, "--json")
     assert "'other-app'" in output.of("warning")["log records"]

@@ -20,13 +20,14 @@ from eos_sink.identity import DEFAULT_PREFIX, SESSION_PREFIX
 from eos_sink.kafka_config.acls import Permissions
 from eos_sink.kafka_config.java_settings import SETTINGS
 from eos_sink.kafka_config.properties_file import read_properties
-from eos_sink.ops.doctor.findings import Check, Level
-from eos_sink.ops.doctor.spark import SparkFacts, check_spark
+from eos_sink.ops.doctor.checks import CHECKS
+from eos_sink.ops.doctor.findings import Level, run_checks
+from eos_sink.ops.doctor.spark import SPARK_CHECKS, SparkFacts
 from eos_sink.options import OPTIONS, Kind, kind_of, parse_options
 from eos_sink.spark.session_defaults import Defaults
 from tests.error_kinds import ERRORS
 from tests.kafka_acls_command import parse_kafka_acls
-from tests.ops.doctor.cases import PYTHON
+from tests.ops.doctor.cases import COMMANDS, PYTHON
 from tests.snippets import PAGES, ROOT, Snippet, all_snippets, make_targets, snippets_of, table
 
 LANGUAGES = {"sh", "python", "properties", "text", "yaml"}
@@ -161,7 +162,7 @@ def test_the_checks_of_the_doctor_are_the_code_s() -> None:
     text = (ROOT / "docs" / "commands.md").read_text().partition("\n## Doctor\n")[2]
     levels, _, checks = text.partition("\n### What is checked\n")
     assert first_cells(levels) == [level.value for level in Level]
-    assert first_cells(checks) == [check.value for check in Check]
+    assert first_cells(checks) == [*CHECKS, *SPARK_CHECKS]
 
 
 def first_cells(text: str) -> list[str]:
@@ -214,7 +215,8 @@ def test_the_example_spark_settings_are_settings() -> None:
             assert re.fullmatch(r"spark\.[a-zA-Z.]+ +\S+", line), line
     # What doctor recommends, the example sets.
     settings = dict(line.split() for line in lines if line and not line.startswith("#"))
-    checked = check_spark(PYTHON, SparkFacts("4.2.0", True, "python", settings, [PYTHON]))
+    spark = SparkFacts(PYTHON, "4.2.0", True, "python", settings, [PYTHON])
+    checked = run_checks(SPARK_CHECKS, spark, COMMANDS.grant)
     assert {found.level for some in checked.values() for found in some} == {Level.OK}
     told = (line.removeprefix("# ").split() for line in lines if SESSION_PREFIX in line)
     defaults = Defaults.of_settings(dict(setting for setting in told if len(setting) == 2))

@@ -21,8 +21,8 @@ from eos_sink.cli.output import Cell, CommandError, Mood, Report, printable, req
 from eos_sink.cli.query_name import FOUND_BY, read_query
 from eos_sink.identity import SESSION_PREFIX
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.ops.doctor.facts import Subject, gather
-from eos_sink.ops.doctor.findings import Finding, Level, Results
+from eos_sink.ops.doctor.facts import Facts, Subject
+from eos_sink.ops.doctor.findings import Finding, Level, Results, run_checks
 from eos_sink.options import parse_batch_options, parse_common_options, parse_options
 from eos_sink.sink_options import SinkOptions
 
@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Report:
-    """Gather the facts and run the checks.
+    """Run the checks, which ask the cluster for facts.
 
     Raises:
         CommandError: the options are incomplete, or pyspark is missing.
@@ -93,26 +93,25 @@ def run(arguments: argparse.Namespace) -> Report:
     """
     # Imported here: other commands do without the Kafka clients.
     from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
-    from eos_sink.ops.doctor.python import this_python
-    from eos_sink.ops.doctor.run_checks import run_checks
+    from eos_sink.ops.doctor.checks import CHECKS
 
     if arguments.spark:
         require_libraries("--spark (without spark-submit)", "spark", "pyspark")
     deadline = Deadline(arguments.timeout)
     subject = _read_subject(arguments)
-    here = this_python()
     with closing(ConfluentAdmin(subject.cluster, arguments.timeout)) as admin:
         if arguments.query is not None:
             soon = deadline.within(_READ_LOG_S)
             names = read_query(admin, arguments.query, subject.prefix, soon)
             subject = replace(subject, names=names)
-        facts = gather(admin, subject, deadline)
-    findings = run_checks(facts, here)
+        facts = Facts(admin, subject, deadline, admin.describe_brokers(deadline))
+        findings = run_checks(CHECKS, facts, facts.commands.grant)
     if arguments.spark:
-        from eos_sink.ops.doctor.spark import check_spark, look_at_spark
+        from eos_sink.ops.doctor.spark import SPARK_CHECKS, look_at_spark
 
         addresses = [broker.address for broker in facts.brokers]
-        findings |= check_spark(here, look_at_spark(here, addresses, subject.cluster.client))
+        spark = look_at_spark(facts.python, addresses, subject.cluster.client)
+        findings |= run_checks(SPARK_CHECKS, spark, facts.commands.grant)
     return report_of(findings, secured=facts.commands.secured)
 
 
@@ -162,7 +161,7 @@ def _read_options(arguments: argparse.Namespace) -> tuple[SinkOptions, bool]:
 
 def report_of(results: Results, *, secured: bool) -> Report:
     """Make a table of all findings, with consequence and remedy of the bad ones below it."""
-    findings = [(check.value, found) for check, each in results.items() for found in each]
+    findings = [(check, found) for check, each in results.items() for found in each]
     counts = Counter(found.level for _, found in findings)
     levels = {level.value: counts[level] for level in _MOODS}
     notes = [*_explain(findings)]

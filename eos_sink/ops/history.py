@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from eos_sink.decision_log.codec import decode, is_claim, newer_format
@@ -129,17 +129,15 @@ def read_records(lines: Iterable[LogLine]) -> tuple[list[Written], list[Unreadab
 
 
 def histories(records: Iterable[Written], unreadable: Iterable[Unreadable]) -> dict[str, History]:
-    """Group records by query. An unreadable record counts if its key is one that the sink makes, or
-    that of a query with readable records; it hides the query if it is the latest one."""
+    """Group records by query. An unreadable record counts if a driver reads its key; it hides the
+    query if it is the latest one."""
     kept: dict[str, list[Written]] = {}
     hidden: dict[str, Unreadable] = {}
     for written in records:
         kept.setdefault(written.query, []).append(written)
-    keys = {QueryNames.of_record(q, w[-1].record.prefix).log_key: q for q, w in kept.items()}
+    keys = keys_of(own[-1] for own in kept.values())
     for record in sorted(unreadable, key=lambda record: record.position.offset):
-        names = QueryNames.of_shown(QueryNames.of_record(record.key, DEFAULT_PREFIX).shown)
-        made = names.shown if names is not None and names.log_key == record.key else None
-        if query := keys.get(record.key, made):
+        if query := reader_of(record.key, keys):
             hidden[query] = record
     by_query: dict[str, History] = {}
     for query in sorted(kept.keys() | hidden.keys()):
@@ -149,6 +147,24 @@ def histories(records: Iterable[Written], unreadable: Iterable[Unreadable]) -> d
             latest = None
         by_query[query] = History(query, own, latest)
     return by_query
+
+
+def keys_of(latest: Iterable[Written]) -> dict[str, str]:
+    """Return queries by the keys that their drivers read, from the latest record of each."""
+    return {
+        QueryNames.of_record(each.query, each.record.prefix).log_key: each.query for each in latest
+    }
+
+
+def reader_of(key: str, keys: Mapping[str, str]) -> str | None:
+    """Return the query whose driver reads a key, or None if no driver does.
+
+    Args:
+        keys: those of the queries with readable records.
+    """
+    names = QueryNames.of_shown(QueryNames.of_record(key, DEFAULT_PREFIX).shown)
+    made = names.shown if names is not None and names.log_key == key else None
+    return keys.get(key, made)
 
 
 def find_names(history: History, prefix: str) -> QueryNames:

@@ -13,7 +13,7 @@ from eos_sink.cli import completion_command
 from eos_sink.cli.doctor_command import report_of
 from eos_sink.cli.output import Cell, Mood, Report, print_report, render, span
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
-from eos_sink.ops.doctor.findings import Check, Finding
+from eos_sink.ops.doctor.findings import Finding
 from tests.terminal import Terminal
 
 pytestmark = pytest.mark.usefixtures("colours")
@@ -108,7 +108,7 @@ def test_notes_with_lines_of_their_own_keep_them() -> None:
 
 def test_a_name_in_a_line_of_doctor_begins_no_line() -> None:
     found = Finding.failure(f"the record of {HOSTILE}", f"It is {HOSTILE}.", f"do {HOSTILE}")
-    text = render(report_of({Check.RECORDS: [found]}, secured=False))
+    text = render(report_of({"log records": [found]}, secured=False))
     assert "\x1b" not in text
     assert not [line for line in text.splitlines() if line.lstrip().startswith("c\\x07")]
     assert text.splitlines()[-4:-2] == [rf"It is {ESCAPED}.", rf"  do {ESCAPED}"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka_config.broker_versions import VERIFICATION, check_broker
-from eos_sink.ops.doctor.facts import Facts, LogFacts
+from eos_sink.ops.doctor.facts import Facts
 from eos_sink.ops.doctor.findings import Finding, Problems, Verdict, require
 from eos_sink.protocol.rules import group_session_ms, vote_margin_ms
 from eos_sink.protocol.values import RECORDED_MS, TransactionStatus
@@ -143,8 +143,7 @@ def _check_maximum(facts: Facts, name: str, wanted: int, meaning: str) -> Verdic
 def _check_batches(facts: Facts) -> Problems:
     """The age of the oldest transaction at the last vote is what the batch used of its timeout."""
     subject = facts.subject
-    records = facts.log.records if isinstance(facts.log, LogFacts) else {}
-    for query, written in sorted(records.items()):
+    for query, written in sorted(facts.records.items()):
         stats = written.record.stats
         if subject.shown not in (None, query) or stats.left_ms is None or not stats.timeout_ms:
             continue

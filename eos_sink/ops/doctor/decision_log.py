@@ -106,33 +106,36 @@ def check_log_records(facts: Facts) -> Verdict:
     log = require(facts.log, "the records of the decision log")
     yield from _check_unreadable(log)
     yield from _check_misplaced(log)
+    for partition, why in sorted(log.unread.items()):
+        yield Finding.unseen(f"the records of partition {partition}", Unseen(why))
     return f"{len(log.records)} quer{'y' if len(log.records) == 1 else 'ies'}, all readable"
 
 
 def _check_unreadable(log: LogFacts) -> Problems:
     revoke = "Revoke Write on the topic from every principal that runs no query"
-    for key, record in sorted(log.unreadable.items()):
+    for query, record in sorted(log.hidden.items()):
         where = _format_position(record.position)
         if record.newer:
             yield Finding.failure(
-                f"the record of {key} ({where}) has format {record.newer}",
+                f"the record of {query} ({where}) has format {record.newer}",
                 "A newer version of the sink wrote it: this version stops the query, and this "
                 "command cannot check it.",
                 "pip install --upgrade eos-sink",
             )
-        elif QueryNames.of_shown(key):
+        else:
             yield Finding.failure(
-                f"the record of {key} ({where}) is none of the sink's",
+                f"the record of {query} ({where}) is none of the sink's",
                 "Another program writes to the decision log under that query's name: the query "
                 "stops, and an operator has to find out what was decided (docs/resolve.md).",
                 f"{revoke}; then start the query, whose error names the command that helps.",
             )
-        else:
-            yield Finding.warning(
-                f"the record under key {key!r} ({where}) is none of the sink's",
-                "No query reads it, but a program that writes there can mislead every query.",
-                f"{revoke} (kafka-acls --remove).",
-            )
+    for key, record in sorted(log.foreign.items()):
+        yield Finding.warning(
+            f"the record under key {key!r} ({_format_position(record.position)}) is none of the "
+            "sink's",
+            "No query reads it, but a program that writes there can mislead every query.",
+            f"{revoke} (kafka-acls --remove).",
+        )
 
 
 def _check_misplaced(log: LogFacts) -> Problems:

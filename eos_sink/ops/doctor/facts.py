@@ -1,18 +1,18 @@
 """The facts about a cluster that the checks look at, and how they are asked for.
 
-A fact that cannot be seen is an `Unseen` and hides no other.
+A fact that cannot be seen is an `Unseen` and hides no other, whatever the question raises.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
 from eos_sink.errors import EosSinkError
-from eos_sink.identity import DEFAULT_PREFIX, QueryNames
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import (
     Admin,
     Broker,
@@ -27,7 +27,15 @@ from eos_sink.kafka_config.acls import Acl, Permissions, Resource
 from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.kafka_config.destinations import Destinations
 from eos_sink.ops.doctor.findings import Commands
-from eos_sink.ops.history import Unreadable, Written, read_records
+from eos_sink.ops.doctor.python import Python, this_python
+from eos_sink.ops.history import (
+    Unreadable,
+    Written,
+    histories,
+    keys_of,
+    read_records,
+    reader_of,
+)
 from eos_sink.ops.holders import Holder, find_holders
 from eos_sink.protocol.values import TransactionState
 from eos_sink.sink_options import SourceOptions
@@ -105,12 +113,16 @@ class LogFacts:
     Attributes:
         count: number of records.
         records: the latest record of each query, by the name that is shown.
-        unreadable: the latest record by key, where this version cannot read it.
+        hidden: the latest record, by query, where this version cannot read it.
+        foreign: the latest unreadable record of each key that no driver reads.
+        unread: why a partition could not be read.
     """
 
     count: int = 0
     records: Mapping[str, Written] = field(default_factory=dict)
-    unreadable: Mapping[str, Unreadable] = field(default_factory=dict)
+    hidden: Mapping[str, Unreadable] = field(default_factory=dict)
+    foreign: Mapping[str, Unreadable] = field(default_factory=dict)
+    unread: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def names(self) -> list[QueryNames]:
@@ -123,54 +135,25 @@ class LogFacts:
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """The source of a query with `eos.source.group.id`.
-
-    Attributes:
-        group: that gets the offsets.
-        topics: of the source.
-        members: of the group.
-        may_commit: this principal may commit offsets of the group.
-    """
+    """The group that gets the offsets of a query with `eos.source.group.id`, and its topics."""
 
     group: str
     topics: tuple[str, ...]
-    members: Sequence[MemberDescription] | Unseen = ()
-    may_commit: bool | Unseen = True
 
 
 @dataclass(frozen=True)
 class Facts:
-    """The cluster.
+    """The cluster, which is asked for each fact once, when a check needs it. Creates no topic.
 
     Attributes:
-        topics: those of the query and of its source, the internal ones and the decision log; None:
-            does not exist.
-        named: the topics of the query, in order.
-        log: None: there is no decision log.
-        refusal: why the missing decision log cannot be created; empty: it can.
-        members: of the consumer groups of the log's queries.
-        transactions: of every id with the query's prefix, in any state.
-        holders: of the topics of the query.
-        source: None: the query has no group for its source's offsets, or no query is named.
-        now_ms: this machine's clock when they had been listed.
+        brokers: to be asked for first; without any broker there are no facts.
+        deadline: of all questions.
     """
 
+    admin: Admin
     subject: Subject
+    deadline: Deadline
     brokers: Sequence[Broker]
-    features: Mapping[str, int] | Unseen
-    quorum: Quorum | Unseen
-    topics: Mapping[str, TopicDescription | Unseen | None]
-    named: tuple[str, ...]
-    may_write: bool | Unseen
-    may_join: bool | Unseen
-    log: LogFacts | Unseen | None
-    refusal: str | Unseen
-    groups: Sequence[str] | Unseen
-    members: Mapping[str, Sequence[MemberDescription] | Unseen]
-    transactions: Sequence[TransactionState] | Unseen
-    holders: Sequence[Holder] | Unseen = ()
-    source: SourceFacts | None = None
-    now_ms: int = 0
 
     @property
     def commands(self) -> Commands:
@@ -187,101 +170,147 @@ class Facts:
                 found[broker.address] = broker.settings[name]
         return found or why
 
+    @cached_property
+    def python(self) -> Python:
+        return this_python()
 
-def gather(admin: Admin, subject: Subject, deadline: Deadline) -> Facts:
-    """Ask the cluster once for everything. Creates no topic.
+    @cached_property
+    def log(self) -> LogFacts | Unseen | None:
+        """The decision log; None: there is none."""
+        half = self.deadline.within(max(_ANSWER_S, self.deadline.left / 2))
+        needed = Permissions(self.subject.prefix, self.subject.log).log_read
+        return _seen(lambda: read_log(self.admin.read_log({}, half)), needed)
 
-    Raises:
-        ClusterError: no broker answers, or the login is refused.
-    """
+    @property
+    def records(self) -> Mapping[str, Written]:
+        """The latest record of each query, as far as they are seen."""
+        return self.log.records if isinstance(self.log, LogFacts) else {}
 
-    def soon() -> Deadline:
-        return deadline.within(_ANSWER_S)
+    @cached_property
+    def named(self) -> tuple[str, ...]:
+        """The topics of the query, in order."""
+        shown = self.subject.shown
+        decisions = (w.record.decision for q, w in self.records.items() if shown in (None, q))
+        decided = {topic for decision in decisions if decision for topic in decision.topics}
+        return self.subject.topics or tuple(sorted(decided)[:_MAX_TOPICS])
 
-    brokers = admin.describe_brokers(deadline)
-    half = deadline.within(max(_ANSWER_S, deadline.left / 2))
-    log = _seen(
-        lambda: read_log(admin.read_log({}, half)),
-        Permissions(subject.prefix, subject.log).log_read,
-    )
-    records = log.records if isinstance(log, LogFacts) else {}
-    decisions = (w.record.decision for q, w in records.items() if subject.shown in (None, q))
-    decided = sorted({topic for decision in decisions if decision for topic in decision.topics})
-    named = subject.topics or tuple(decided[:_MAX_TOPICS])
-    source = _find_source(admin, subject, records, deadline)
-    everything = [*named, *INTERNAL, subject.log, *(source.topics if source else ())]
-    seen = _seen(lambda: admin.kafka.describe_topics(everything, soon()))
-    topics = dict.fromkeys(everything, seen) if isinstance(seen, Unseen) else seen
+    @cached_property
+    def source(self) -> SourceFacts | None:
+        """That of the options, else that of the latest record; None: the query has no group for
+        its source's offsets, or no query is named."""
+        given, written = self.subject.source, self.records.get(self.subject.shown or "")
+        known = written.record.source if written else None
+        first = given or known
+        if first is None:
+            return None
+        selected = given.topics if given else None
+        if selected is None:
+            found = {topic for topic, _ in known.end} if known else set()
+        elif selected.names is not None:
+            found = {*selected.names}
+        else:
+            names = self._ask(self.admin.kafka.list_topics)
+            found = set() if isinstance(names, Unseen) else {*filter(selected.selects, names)}
+        return SourceFacts(first.group, tuple(sorted(found)[:_MAX_TOPICS]))
 
-    refusal: str | Unseen = ""
-    if topics[subject.log] is None:
-        replicas = max(1, min(subject.cluster.log_replication, len(brokers)))
-        refusal = _seen(lambda: admin.refusal_to_create_log(replicas, soon()))
-    groups = [subject.start]
-    if subject.names is None:
-        known = log.names if isinstance(log, LogFacts) else []
-        groups = sorted(names.group for names in known)[:_MAX_GROUPS]
-    asked = [*groups, source.group] if source else groups
-    members: dict[str, Sequence[MemberDescription] | Unseen] = {}
-    if topics[OFFSETS] is not None:  # Asking for a group's coordinator would create the topic.
-        described = _seen(lambda: admin.describe_groups(asked, soon()))
-        members |= dict.fromkeys(asked, described) if isinstance(described, Unseen) else described
-    if source is not None:
-        may_commit = _seen(lambda: admin.may_join(asked[-1], soon()))
-        source = replace(source, members=members.get(asked[-1], ()), may_commit=may_commit)
-    transactions: Sequence[TransactionState] | Unseen = ()
-    if topics[TRANSACTIONS] is not None:
-        needed = Acl("Describe", Resource.TRANSACTIONAL_ID, subject.start, prefixed=True)
-        transactions = _seen(
-            lambda: admin.list_transactions(subject.start, soon(), ended=True), needed
+    @cached_property
+    def topics(self) -> Mapping[str, TopicDescription | Unseen | None]:
+        """Those of the query and of its source, the internal ones and the decision log; None: does
+        not exist."""
+        of_source = self.source.topics if self.source else ()
+        names = [*self.named, *INTERNAL, self.subject.log, *of_source]
+        seen = self._ask(lambda soon: self.admin.kafka.describe_topics(names, soon))
+        return dict.fromkeys(names, seen) if isinstance(seen, Unseen) else seen
+
+    @cached_property
+    def refusal(self) -> str | Unseen:
+        """Why the missing decision log cannot be created; empty: it can."""
+        replicas = max(1, min(self.subject.cluster.log_replication, len(self.brokers)))
+        return self._ask(lambda soon: self.admin.refusal_to_create_log(replicas, soon))
+
+    @cached_property
+    def members(self) -> Mapping[str, Sequence[MemberDescription] | Unseen]:
+        """Of the group of the query, or of all queries of the log."""
+        groups = [self.subject.start]
+        if self.subject.names is None:
+            names = self.log.names if isinstance(self.log, LogFacts) else []
+            groups = sorted(each.group for each in names)[:_MAX_GROUPS]
+        return self._describe_groups(groups)
+
+    @cached_property
+    def source_members(self) -> Sequence[MemberDescription] | Unseen:
+        groups = [self.source.group] if self.source else []
+        return next(iter(self._describe_groups(groups).values()), ())
+
+    def _describe_groups(
+        self, groups: Sequence[str]
+    ) -> Mapping[str, Sequence[MemberDescription] | Unseen]:
+        if self.topics[OFFSETS] is None:
+            return {}  # Asking for a group's coordinator would create the topic.
+        found = self._ask(lambda soon: self.admin.describe_groups(groups, soon))
+        return dict.fromkeys(groups, found) if isinstance(found, Unseen) else found
+
+    @cached_property
+    def transactions(self) -> Sequence[TransactionState] | Unseen:
+        """Of every id with the query's prefix, in any state."""
+        if self.topics[TRANSACTIONS] is None:
+            return ()
+        start = self.subject.start
+        return self._ask(
+            lambda soon: self.admin.list_transactions(start, soon, ended=True),
+            Acl("Describe", Resource.TRANSACTIONAL_ID, start, prefixed=True),
         )
-    return Facts(
-        now_ms=int(time.time() * 1000),
-        subject=subject,
-        brokers=brokers,
-        features=_seen(lambda: admin.describe_features(soon())),
-        quorum=_seen(lambda: admin.describe_quorum(soon())),
-        topics=topics,
-        named=named,
-        may_write=_seen(lambda: admin.may_write(subject.probe, soon())),
-        may_join=_seen(lambda: admin.may_join(subject.probe, soon())),
-        log=log,
-        refusal=refusal,
-        groups=_seen(lambda: admin.list_groups(subject.prefix, soon())),
-        members={group: members[group] for group in groups if group in members},
-        transactions=transactions,
-        source=source,
-        holders=_seen(lambda: _find_holders(admin, named, soon())),
-    )
 
+    @cached_property
+    def now_ms(self) -> int:
+        """This machine's clock, after the transactions were listed: none begins later."""
+        _ = self.transactions
+        return int(time.time() * 1000)
 
-def _find_source(
-    admin: Admin, subject: Subject, records: Mapping[str, Written], deadline: Deadline
-) -> SourceFacts | None:
-    """The group and the topics; those of the options count, if both are known."""
-    given, written = subject.source, records.get(subject.shown or "")
-    known = written.record.source if written else None
-    first = given or known
-    if first is None:
-        return None
-    selected = given.topics if given else None
-    if selected is None:
-        found = {topic for topic, _ in known.end} if known else set()
-    elif selected.names is not None:
-        found = {*selected.names}
-    else:
-        names = _seen(lambda: admin.kafka.list_topics(deadline.within(_ANSWER_S)))
-        found = set() if isinstance(names, Unseen) else {*filter(selected.selects, names)}
-    return SourceFacts(first.group, tuple(sorted(found)[:_MAX_TOPICS]))
+    @cached_property
+    def features(self) -> Mapping[str, int] | Unseen:
+        return self._ask(self.admin.describe_features)
 
+    @cached_property
+    def quorum(self) -> Quorum | Unseen:
+        return self._ask(self.admin.describe_quorum)
 
-def _find_holders(admin: Admin, topics: Iterable[str], deadline: Deadline) -> list[Holder]:
-    return [
-        holder
-        for topic, ends in admin.list_offsets(topics, deadline).items()
-        if isinstance(ends, tuple)
-        for holder in find_holders(admin, topic, ends, deadline)
-    ]
+    @cached_property
+    def may_write(self) -> bool | Unseen:
+        return self._ask(lambda soon: self.admin.may_write(self.subject.probe, soon))
+
+    @cached_property
+    def may_join(self) -> bool | Unseen:
+        return self._ask(lambda soon: self.admin.may_join(self.subject.probe, soon))
+
+    @cached_property
+    def may_commit(self) -> bool | Unseen:
+        """This principal may commit offsets of the source's group."""
+        group = self.source.group if self.source else self.subject.probe
+        return self._ask(lambda soon: self.admin.may_join(group, soon))
+
+    @cached_property
+    def groups(self) -> Sequence[str] | Unseen:
+        return self._ask(lambda soon: self.admin.list_groups(self.subject.prefix, soon))
+
+    @cached_property
+    def holders(self) -> Sequence[Holder] | Unseen:
+        """What holds up readers of the query's topics."""
+
+        def find(soon: Deadline) -> list[Holder]:
+            return [
+                holder
+                for topic, ends in self.admin.list_offsets(self.named, soon).items()
+                if isinstance(ends, tuple)
+                for holder in find_holders(self.admin, topic, ends, soon)
+            ]
+
+        return self._ask(find)
+
+    def _ask(
+        self, question: Callable[[Deadline], T | Unseen], needed: Acl | None = None
+    ) -> T | Unseen:
+        return _seen(lambda: question(self.deadline.within(_ANSWER_S)), needed)
 
 
 def read_log(page: LogPage | None) -> LogFacts | None:
@@ -289,17 +318,15 @@ def read_log(page: LogPage | None) -> LogFacts | None:
     if page is None:
         return None
     records, unreadable = read_records(page.lines)
-    latest = {written.query: written for written in records}
-    hidden = {
-        each.key: each
-        for each in unreadable
-        if (written := latest.get(QueryNames.of_record(each.key, DEFAULT_PREFIX).shown)) is None
-        or each.position.offset > written.position.offset
-    }
-    return LogFacts(len(page.lines), latest, hidden)
+    known = histories(records, unreadable)
+    latest = {query: each.latest for query, each in known.items() if each.latest}
+    hidden = {query: each.hidden for query, each in known.items() if each.hidden}
+    keys = keys_of(latest.values())
+    foreign = {each.key: each for each in unreadable if reader_of(each.key, keys) is None}
+    return LogFacts(len(page.lines), latest, hidden, foreign, page.unread)
 
 
-def _seen(ask: Callable[[], T], needed: Acl | None = None) -> T | Unseen:
+def _seen(ask: Callable[[], T | Unseen], needed: Acl | None = None) -> T | Unseen:
     """Return the answer, or why there is none; `needed` is the permission to ask."""
     try:
         return ask()
@@ -307,3 +334,5 @@ def _seen(ask: Callable[[], T], needed: Acl | None = None) -> T | Unseen:
         if "missing" in error.data and needed is not None:
             return Unseen(f"this principal lacks {needed}", (needed,))
         return Unseen(error.message.rstrip("."))
+    except Exception as error:  # noqa: BLE001 - an answer that a client cannot read hides no other
+        return Unseen(f"{type(error).__name__}: {error}")

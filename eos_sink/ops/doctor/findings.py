@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeVar
 
@@ -12,6 +12,7 @@ from eos_sink.kafka_config.acls import Acl, kafka_acls
 from eos_sink.shell import quote
 
 T = TypeVar("T")
+F = TypeVar("F")
 
 
 class Level(Enum):
@@ -21,33 +22,6 @@ class Level(Enum):
     WARNING = "warning"
     FAILURE = "failure"
     UNSEEN = "not seen"
-
-
-class Check(Enum):
-    """The subject of a check. docs/commands.md has the condition for "ok"."""
-
-    BROKERS = "brokers"
-    VERSIONS = "versions"
-    CONTROLLER = "controller"
-    CLOCK = "clock"
-    PERMISSIONS = "permissions"
-    TOPIC = "topic"
-    WITNESS = "reading back"
-    READERS = "readers"
-    INTERNAL = "internal topics"
-    LOG = "decision log"
-    RECORDS = "log records"
-    TIMEOUT = "transaction timeout"
-    SESSION = "group session"
-    EXPIRY = "expiry"
-    VERIFICATION = "verification"
-    NAMES = "names"
-    SOURCE = "source"
-    OPTIONS = "options"
-    CLIENTS = "clients"
-    FORMAT = "format"
-    EXECUTORS = "executors"
-    SPARK = "Spark settings"
 
 
 @dataclass(frozen=True)
@@ -81,10 +55,12 @@ class Finding:
         return Finding(Level.UNSEEN, f"{what}: {why.why}", missing=why.missing)
 
 
-Results = Mapping[Check, Sequence[Finding]]
 Problems = Iterator[Finding]
 Verdict = Generator[Finding, None, str]
 """A check: it yields what is wrong, and returns what to say if nothing is (or nothing to say)."""
+Checks = Mapping[str, Callable[[F], Verdict | Problems]]
+"""The checks of some facts, by name; docs/commands.md has the condition for "ok" of each."""
+Results = Mapping[str, Sequence[Finding]]
 
 
 class UnseenError(Exception):
@@ -112,6 +88,26 @@ def judge(*checks: Verdict | Problems) -> Problems:
                 yield Finding(Level.OK, end.value)
         except UnseenError as error:
             yield error.args[0]
+
+
+def run_checks(
+    checks: Checks[F], facts: F, grant: Callable[[Iterable[Acl]], list[str]]
+) -> dict[str, list[Finding]]:
+    """Run every check.
+
+    Args:
+        checks: the table.
+        facts: what they look at.
+        grant: makes the commands that grant missing permissions.
+    """
+    return {
+        name: [
+            replace(found, remedy=(*found.remedy, *grant(found.missing)))
+            # Several parts of a check may lack the same fact.
+            for found in dict.fromkeys(judge(check(facts)))
+        ]
+        for name, check in checks.items()
+    }
 
 
 def shorten(items: Iterable[object], shown: int = 5) -> str:

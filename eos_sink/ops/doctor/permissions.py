@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import MemberDescription
 from eos_sink.kafka.interfaces import TopicDescription, Unseen
 from eos_sink.kafka_config.acls import Acl, Permissions
@@ -38,7 +37,7 @@ def check_permissions(facts: Facts) -> Verdict:
 def _check_source(facts: Facts) -> Iterator[Problems]:
     if (source := facts.source) is not None:
         group, *topics = Permissions.source(source.group, source.topics)
-        yield _check_probe(source.may_commit, group)
+        yield _check_probe(facts.may_commit, group)
         for acl in topics:
             why = "it could not commit the source's offsets"
             yield _check_topic(facts.topics[acl.name], (acl,), why)
@@ -75,16 +74,23 @@ def _lack(*acls: Acl, why: str = "") -> Finding:
 
 
 def check_names(facts: Facts) -> Verdict:
-    subject = facts.subject
-    log = require(facts.log, "the names of queries") or LogFacts()
-    known = {*log.names, *filter(None, [subject.names])}
     yield from judge(
-        _check_twins(log.records),
-        _check_ids(facts, known),
+        _check_twins(facts.records),
+        _check_ids(facts),
         *(_check_members(group, members) for group, members in sorted(facts.members.items())),
-        _check_groups(facts, known),
+        _check_groups(facts),
     )
-    return f"what starts with {subject.start} belongs to queries of the log"
+    return f"what starts with {facts.subject.start} belongs to queries of the log"
+
+
+def _known_groups(facts: Facts) -> set[str]:
+    """The groups of all queries: of those of the log, which has to be seen whole, and of the one
+    that is checked."""
+    what = "the names of queries"
+    log = require(facts.log, what) or LogFacts()
+    for partition, why in log.unread.items():
+        require(Unseen(f"partition {partition} of the decision log cannot be read: {why}"), what)
+    return {names.group for names in [*log.names, *filter(None, [facts.subject.names])]}
 
 
 def _check_twins(records: Mapping[str, Written]) -> Problems:
@@ -108,15 +114,13 @@ def _check_twins(records: Mapping[str, Written]) -> Problems:
                 )
 
 
-def _check_ids(facts: Facts, known: set[QueryNames]) -> Problems:
+def _check_ids(facts: Facts) -> Problems:
     what = f"transactional ids that start with {facts.subject.start}"
     states = require(facts.transactions, what)
     by_group: dict[str | None, list[str]] = {}
     for name in sorted(state.transaction.transactional_id for state in states):
         by_group.setdefault(parse_group(name), []).append(name)
     foreign = by_group.pop(None, [])
-    ours = {names.group for names in known}
-    unknown = sorted(name for group in by_group.keys() - ours for name in by_group[group])
     if foreign:
         yield Finding.warning(
             f"transactional ids start with {facts.subject.prefix} and are none of the sink's: "
@@ -125,7 +129,8 @@ def _check_ids(facts: Facts, known: set[QueryNames]) -> Problems:
             "the other's transactions.",
             f"Give the queries a prefix of their own: {_OWN_PREFIX}.",
         )
-    if unknown:
+    groups = by_group.keys() - _known_groups(facts)
+    if unknown := sorted(name for group in groups for name in by_group[group]):
         yield Finding.warning(
             f"transactional ids of queries that the decision log does not know: {shorten(unknown)}",
             "Their queries use another decision log, or never came to a decision; or the log has "
@@ -148,11 +153,11 @@ def _check_members(group: str, members: Sequence[MemberDescription] | Unseen) ->
         )
 
 
-def _check_groups(facts: Facts, known: set[QueryNames]) -> Problems:
+def _check_groups(facts: Facts) -> Problems:
     prefix = facts.subject.prefix
     groups = require(facts.groups, f"groups that start with {prefix}")
-    unknown = sorted({*groups} - {names.group for names in known})
-    if unknown and facts.subject.names is None:
+    unknown = sorted({*groups} - _known_groups(facts)) if facts.subject.names is None else []
+    if unknown:
         yield Finding.warning(
             f"groups start with {prefix} and belong to no query of the log: {shorten(unknown)}",
             "Their queries use another decision log, or never came to a decision; or another "

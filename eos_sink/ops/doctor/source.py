@@ -17,7 +17,7 @@ def check_source(facts: Facts) -> Verdict:
         return ""
     yield from judge(
         *(_check_topic(name, facts) for name in source.topics),
-        _check_members(source),
+        _check_members(facts, source),
         _check_retention(facts, source),
     )
     topics = ", ".join(source.topics) or "topics that no option names"
@@ -33,8 +33,8 @@ def _check_topic(name: str, facts: Facts) -> Problems:
         )
 
 
-def _check_members(source: SourceFacts) -> Problems:
-    members = require(source.members, f"the members of group {source.group}")
+def _check_members(facts: Facts, source: SourceFacts) -> Problems:
+    members = require(facts.source_members, f"the members of group {source.group}")
     if members:
         named = shorten(f"{each.client} on {each.host.lstrip('/')}" for each in members)
         yield Finding.failure(

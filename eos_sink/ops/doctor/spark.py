@@ -15,7 +15,7 @@ from eos_sink.identity import SESSION_PREFIX
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka_config.cluster_config import Translation
 from eos_sink.ops.doctor.findings import (
-    Check,
+    Checks,
     Finding,
     Level,
     Problems,
@@ -53,6 +53,7 @@ class SparkFacts:
     """A session.
 
     Attributes:
+        here: the driver's Python.
         found: Spark finds the sink's format.
         lookup_python: the Python with which Spark looks up formats, by the driver's environment.
         settings: those that matter here, if set; options of data sources without their values.
@@ -65,6 +66,7 @@ class SparkFacts:
             empty: it works, or is not needed.
     """
 
+    here: Python
     version: str
     found: bool
     lookup_python: str
@@ -101,6 +103,7 @@ def look_at_spark(here: Python, addresses: Sequence[str], client: Translation) -
             # The value of an option may be a secret.
             settings |= {name: "" for name in known if name.startswith("spark.datasource.")}
             return SparkFacts(
+                here=here,
                 version=session.version,
                 found=has_sources and _has_format(session),
                 lookup_python=_lookup_python(),
@@ -188,15 +191,6 @@ def group_executors(seen: Iterable[Mapping[str, Any]]) -> list[Python]:
     ]
 
 
-def check_spark(here: Python, facts: SparkFacts) -> dict[Check, list[Finding]]:
-    """Run all checks of a session."""
-    return {
-        Check.FORMAT: [*judge((_check_format if facts.has_sources else _check_map)(facts))],
-        Check.EXECUTORS: [*judge(_check_executors(here, facts))],
-        Check.SPARK: [*judge(_check_settings(facts))],
-    }
-
-
 def _check_format(facts: SparkFacts) -> Verdict:
     if not facts.found:
         asked = facts.lookup_python or "python3 of the PATH"
@@ -258,9 +252,9 @@ def _remedies_of_map(error: str) -> list[str]:
     return named or [*remedies.values()]
 
 
-def _check_executors(here: Python, facts: SparkFacts) -> Problems:
+def _check_executors(facts: SparkFacts) -> Problems:
     seen = require(facts.executors, "what executors find")
-    yield from judge(*(_check_executor(here, python) for python in seen))
+    yield from judge(*(_check_executor(facts.here, python) for python in seen))
 
 
 def _check_executor(here: Python, python: Python) -> Verdict:
@@ -374,3 +368,10 @@ def _check_settings(facts: SparkFacts) -> Verdict:
         what = f"defaults of options, for programs that call {reader}: "
         yield Finding(Level.OK, what + ", ".join(names))
     return ", ".join(f"{name}={value}" for name, value in sorted(settings.items()) if value)
+
+
+SPARK_CHECKS: Checks[SparkFacts] = {
+    "format": lambda facts: (_check_format if facts.has_sources else _check_map)(facts),
+    "executors": _check_executors,
+    "Spark settings": _check_settings,
+}

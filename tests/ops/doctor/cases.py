@@ -8,18 +8,21 @@ from typing import Any
 
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Broker, BrokerSetting, Clock, MemberDescription, Quorum
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import PartitionState, TopicDescription
 from eos_sink.kafka.log_topic import LOG_CONFIGURATION, LOG_PARTITIONS, home_of
 from eos_sink.kafka_config.broker_versions import NEEDED
 from eos_sink.kafka_config.cluster_config import ClusterConfig, Translation
 from eos_sink.metrics.stats import Stats
+from eos_sink.ops.doctor.checks import CHECKS
 from eos_sink.ops.doctor.facts import Facts, LogFacts, SourceFacts, Subject
-from eos_sink.ops.doctor.findings import Check, Finding, Level
+from eos_sink.ops.doctor.findings import Finding, Level, run_checks
 from eos_sink.ops.doctor.python import Python
-from eos_sink.ops.doctor.run_checks import run_checks
 from eos_sink.ops.history import Written
 from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest
 from eos_sink.protocol.values import Position, Transaction, TransactionState, TransactionStatus
+from tests.fakes.admin import FakeAdmin
+from tests.fakes.cluster import FakeCluster
 
 LOG, QUERY, OTHER = "__eos_sink_log", "readings-0123456789", "copies-0123456789"
 NOW_MS = 1_700_000_000_000
@@ -111,7 +114,6 @@ def facts(**changes: Any) -> Facts:
         LOG: log_topic(),
     } | changes.pop("topics", {})
     well: dict[str, Any] = {
-        "brokers": brokers(),
         "features": {"metadata.version": 30, "transaction.version": 2},
         "quorum": Quorum(1, Clock("controller 1", NOW_MS, NOW_MS - 5, NOW_MS + 5)),
         "topics": known,
@@ -125,22 +127,32 @@ def facts(**changes: Any) -> Facts:
             f"eos-sink-{QUERY}": [MemberDescription(f"eos-sink-{QUERY}-driver", "c", "/h")]
         },
         "transactions": [state(f"eos-sink-{QUERY}-0-3", TransactionStatus.COMPLETE_COMMIT)],
+        "holders": (),
         "source": SourceFacts("readers", ("payments",)),
+        "source_members": (),
+        "may_commit": True,
         "now_ms": NOW_MS,
-        "subject": SUBJECT,
+        "python": PYTHON,
     }
-    return Facts(**{**well, **changes})
+    subject = changes.pop("subject", SUBJECT)
+    seen = Facts(FakeAdmin(FakeCluster()), subject, Deadline(30), changes.pop("brokers", brokers()))
+    vars(seen).update({**well, **changes})
+    return seen
 
 
-def findings(seen: Facts, subject: Subject | None = None) -> dict[Check, list[Finding]]:
-    return run_checks(replace(seen, subject=subject or seen.subject), PYTHON)
+def findings(seen: Facts, subject: Subject | None = None) -> dict[str, list[Finding]]:
+    if subject is not None:
+        known = {**vars(seen), "subject": subject}
+        seen = replace(seen)
+        vars(seen).update(known)
+    return run_checks(CHECKS, seen, seen.commands.grant)
 
 
-def levels(found: Mapping[Check, list[Finding]]) -> set[Level]:
+def levels(found: Mapping[str, list[Finding]]) -> set[Level]:
     return {each.level for some in found.values() for each in some}
 
 
-def of(check: Check, found: Mapping[Check, list[Finding]]) -> dict[Level, list[Finding]]:
+def of(check: str, found: Mapping[str, list[Finding]]) -> dict[Level, list[Finding]]:
     """Those of a check, by level."""
     by_level: dict[Level, list[Finding]] = {}
     for each in found[check]:

@@ -12,18 +12,23 @@ import pytest
 from pyspark import cloudpickle
 
 from eos_sink.kafka.interfaces import Unseen
-from eos_sink.ops.doctor.findings import Check, Level
+from eos_sink.ops.doctor.findings import Finding, Level, run_checks
 from eos_sink.ops.doctor.python import make_look
-from eos_sink.ops.doctor.spark import SparkFacts, check_spark, group_executors
-from tests.ops.doctor.cases import PYTHON
+from eos_sink.ops.doctor.spark import SPARK_CHECKS, SparkFacts, group_executors
+from tests.ops.doctor.cases import COMMANDS, PYTHON
 
 WELL = SparkFacts(
+    PYTHON,
     "4.2.0",
     found=True,
     lookup_python="/opt/venv/bin/python",
     settings={"spark.master": "yarn", "spark.python.unix.domain.socket.enabled": "true"},
     executors=[PYTHON],
 )
+
+
+def check(facts: SparkFacts) -> dict[str, list[Finding]]:
+    return run_checks(SPARK_CHECKS, facts, COMMANDS.grant)
 
 
 def setting(name: str, value: str) -> dict[str, Any]:
@@ -39,86 +44,86 @@ def with_version(name: str, version: str) -> Any:
 
 
 def test_without_faults_every_check_is_ok() -> None:
-    found = check_spark(PYTHON, WELL)
-    assert list(found) == [Check.FORMAT, Check.EXECUTORS, Check.SPARK]
+    found = check(WELL)
+    assert list(found) == ["format", "executors", "Spark settings"]
     assert [[each.level for each in some] for some in found.values()] == [[Level.OK]] * 3
 
 
-CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
-    (Check.FORMAT, Level.FAILURE, {"found": False}, "asked /opt/venv", "export PYSPARK_PYTHON="),
+CASES: list[tuple[str, Level, dict[str, Any], str, str]] = [
+    ("format", Level.FAILURE, {"found": False}, "asked /opt/venv", "export PYSPARK_PYTHON="),
     (
-        Check.FORMAT,
+        "format",
         Level.WARNING,
         {"pinned": False},
         "PYSPARK_PIN_THREAD",
         "export PYSPARK_PIN_THREAD=true",
     ),
-    (Check.EXECUTORS, Level.UNSEEN, {"executors": Unseen("Spark Connect")}, "Spark Connect", ""),
+    ("executors", Level.UNSEEN, {"executors": Unseen("Spark Connect")}, "Spark Connect", ""),
     (
-        Check.EXECUTORS,
+        "executors",
         Level.FAILURE,
         with_version("eos-sink", ""),
         "eos-sink is not in /opt/venv/bin/python of host-2",
         "/opt/venv/bin/python -m pip install eos-sink",
     ),
     (
-        Check.EXECUTORS,
+        "executors",
         Level.FAILURE,
         with_version("pyarrow", "9.0"),
         "pyarrow 9.0; the sink is made for 15 or newer, on host-2",
         "pip install 'pyarrow>=15'",
     ),
     (
-        Check.EXECUTORS,
+        "executors",
         Level.WARNING,
         with_version("eos-sink", "0.0.9"),
         "eos-sink 0.0.9 on host-2, 0.1.0 here",
         "eos-sink==0.1.0",
     ),
     (
-        Check.EXECUTORS,
+        "executors",
         Level.FAILURE,
         executor(unreachable={"kafka-2:9092": "timed out"}),
         "host-2 cannot reach kafka-2:9092: timed out",
         "nc -vz kafka-2 9092",
     ),
     (
-        Check.EXECUTORS,
+        "executors",
         Level.FAILURE,
         executor(login="No such file: /etc/ca.pem"),
         "host-2 cannot log in: No such file: /etc/ca.pem",
         "on each host",
     ),
     (
-        Check.SPARK,
+        "Spark settings",
         Level.FAILURE,
         setting("spark.speculation", " True "),
         "spark.speculation=true",
         "--conf spark.speculation=false",
     ),
     (
-        Check.SPARK,
+        "Spark settings",
         Level.WARNING,
         setting("spark.task.maxFailures", "1"),
         "spark.task.maxFailures=1",
         "--conf spark.task.maxFailures=4",
     ),
     (
-        Check.SPARK,
+        "Spark settings",
         Level.WARNING,
         setting("spark.python.unix.domain.socket.enabled", "false"),
         "spark.python.unix.domain.socket.enabled is not true",
         "--conf spark.python.unix.domain.socket.enabled=true",
     ),
     (
-        Check.SPARK,
+        "Spark settings",
         Level.WARNING,
         setting("spark.executor.pyspark.memory", "2g"),
         "spark.executor.pyspark.memory=2g, for 1 cores",
         "Remove it",
     ),
     (
-        Check.SPARK,
+        "Spark settings",
         Level.WARNING,
         {
             "settings": {
@@ -131,28 +136,28 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
         "Remove it",
     ),
     (
-        Check.SPARK,
+        "Spark settings",
         Level.OK,
         setting("spark.executor.pyspark.memory", "3g"),
         "spark.executor.pyspark.memory=3g",
         "",
     ),
     (
-        Check.SPARK,
+        "Spark settings",
         Level.WARNING,
         setting("spark.python.worker.reuse", "false"),
         "spark.python.worker.reuse=false",
         "--conf spark.python.worker.reuse=true",
     ),
     (
-        Check.SPARK,
+        "Spark settings",
         Level.FAILURE,
         setting("spark.datasource.kafka-eos.topik", ""),
         "spark.datasource.kafka-eos.topik: no such option",
         "docs/options.md",
     ),
     (
-        Check.SPARK,
+        "Spark settings",
         Level.OK,
         setting("spark.datasource.kafka-eos.topic", ""),
         "eos_sink.register(spark): spark.datasource.kafka-eos.topic",
@@ -162,7 +167,7 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
 
 
 CASES += [
-    (Check.FORMAT, level, {"found": False, "has_sources": False, **changes}, what, remedy)
+    ("format", level, {"found": False, "has_sources": False, **changes}, what, remedy)
     for level, changes, what, remedy in (
         (Level.OK, {}, "foreachBatch(eos_sink.foreach_batch(options))", ""),
         (Level.FAILURE, {"classic": False}, "Spark Connect", "Use a classic session"),
@@ -184,26 +189,26 @@ CASES += [
 def test_only_the_package_that_is_missing_is_to_be_installed(missing: str) -> None:
     error = f"ModuleNotFoundError: No module named '{missing}'"
     without = replace(WELL, found=False, has_sources=False, map_error=error)
-    (finding,) = check_spark(PYTHON, without)[Check.FORMAT][:1]
+    (finding,) = check(without)["format"][:1]
     (remedy,) = finding.remedy
     assert f"pip install '{missing}>=" in remedy
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0].value}: {case[3]}")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}: {case[3]}")
 def test_a_fault_is_reported_with_its_remedy(
-    case: tuple[Check, Level, dict[str, Any], str, str],
+    case: tuple[str, Level, dict[str, Any], str, str],
 ) -> None:
-    check, level, changes, what, remedy = case
-    found = check_spark(PYTHON, replace(WELL, **changes))
-    matching = [each for each in found[check] if each.level is level and what in each.what]
+    name, level, changes, what, remedy = case
+    found = check(replace(WELL, **changes))
+    matching = [each for each in found[name] if each.level is level and what in each.what]
     assert len(matching) == 1, found
     assert remedy in "\n".join(matching[0].remedy)
 
 
 def test_a_spark_without_unix_domain_sockets_gets_no_advice_about_them() -> None:
     settings = {"spark.master": "yarn"}
-    found = check_spark(PYTHON, replace(WELL, settings=settings, has_sockets=False))
-    assert [each.level for each in found[Check.SPARK]] == [Level.OK]
+    found = check(replace(WELL, settings=settings, has_sockets=False))
+    assert [each.level for each in found["Spark settings"]] == [Level.OK]
 
 
 def test_equal_executors_are_reported_once() -> None:
