@@ -92,8 +92,8 @@ def many(results: Results) -> Iterator[str]:
     """Many tasks, many queries and many topics."""
     found = results[MANY]
     yield f"Measured {measured_on(found)}"
-    yield f"The machine's load was {number(found.machine['load'][0])}. Three brokers, replication"
-    yield "factor 3, `min.insync.replicas` 2."
+    yield f"The machine's load was {number(found.machine['load'][0])}, most of it other work. Three"
+    yield "brokers, replication factor 3, `min.insync.replicas` 2."
     yield ""
     yield "One query, a batch each:"
     yield ""
