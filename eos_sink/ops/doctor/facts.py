@@ -19,6 +19,7 @@ from eos_sink.kafka.admin_interface import (
     BrokerSetting,
     LogPage,
     MemberDescription,
+    PartitionOffsets,
     Quorum,
 )
 from eos_sink.kafka.deadline import Deadline
@@ -43,6 +44,7 @@ from eos_sink.sink_options import SourceOptions
 T = TypeVar("T")
 
 TRANSACTIONS, OFFSETS = INTERNAL = ("__transaction_state", "__consumer_offsets")
+SOURCE_TOPICS = "the topics of the source"
 # No transactional id or group of a query ends like this.
 _PROBE = "permission"
 
@@ -138,7 +140,7 @@ class SourceFacts:
     """The group that gets the offsets of a query with `eos.source.group.id`, and its topics."""
 
     group: str
-    topics: tuple[str, ...]
+    topics: tuple[str, ...] | Unseen
 
 
 @dataclass(frozen=True)
@@ -210,15 +212,18 @@ class Facts:
             found = {*selected.names}
         else:
             names = self._ask(self.admin.kafka.list_topics)
-            found = set() if isinstance(names, Unseen) else {*filter(selected.selects, names)}
+            if isinstance(names, Unseen):
+                return SourceFacts(first.group, names)
+            found = {*filter(selected.selects, names)}
         return SourceFacts(first.group, tuple(sorted(found)[:_MAX_TOPICS]))
 
     @cached_property
     def topics(self) -> Mapping[str, TopicDescription | Unseen | None]:
         """Those of the query and of its source, the internal ones and the decision log; None: does
         not exist."""
-        of_source = self.source.topics if self.source else ()
-        names = [*self.named, *INTERNAL, self.subject.log, *of_source]
+        names = [*self.named, *INTERNAL, self.subject.log]
+        if self.source and not isinstance(self.source.topics, Unseen):
+            names += self.source.topics
         seen = self._ask(lambda soon: self.admin.kafka.describe_topics(names, soon))
         return dict.fromkeys(names, seen) if isinstance(seen, Unseen) else seen
 
@@ -294,18 +299,19 @@ class Facts:
         return self._ask(lambda soon: self.admin.list_groups(self.subject.prefix, soon))
 
     @cached_property
-    def holders(self) -> Sequence[Holder] | Unseen:
-        """What holds up readers of the query's topics."""
+    def holders(self) -> Mapping[str, Sequence[Holder] | Unseen] | Unseen:
+        """What holds up readers of each topic of the query."""
+        ends = self._ask(lambda soon: self.admin.list_offsets(self.named, soon))
+        if isinstance(ends, Unseen):
+            return ends
+        return {topic: self._find_holders(topic, each) for topic, each in ends.items()}
 
-        def find(soon: Deadline) -> list[Holder]:
-            return [
-                holder
-                for topic, ends in self.admin.list_offsets(self.named, soon).items()
-                if isinstance(ends, tuple)
-                for holder in find_holders(self.admin, topic, ends, soon)
-            ]
-
-        return self._ask(find)
+    def _find_holders(
+        self, topic: str, ends: Sequence[PartitionOffsets] | Unseen
+    ) -> Sequence[Holder] | Unseen:
+        if isinstance(ends, Unseen):
+            return ends
+        return self._ask(lambda soon: find_holders(self.admin, topic, ends, soon))
 
     def _ask(
         self, question: Callable[[Deadline], T | Unseen], needed: Acl | None = None

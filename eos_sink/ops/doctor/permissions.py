@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from eos_sink.kafka.admin_interface import MemberDescription
 from eos_sink.kafka.interfaces import TopicDescription, Unseen
 from eos_sink.kafka_config.acls import Acl, Permissions
-from eos_sink.ops.doctor.facts import Facts, LogFacts
+from eos_sink.ops.doctor.facts import SOURCE_TOPICS, Facts, LogFacts
 from eos_sink.ops.doctor.findings import Finding, Level, Problems, Verdict, judge, require, shorten
 from eos_sink.ops.history import Written
 from eos_sink.ops.status import parse_group
@@ -28,19 +28,20 @@ def check_permissions(facts: Facts) -> Verdict:
         _check_topic(facts.topics[subject.log], (needs.log_read, needs.log_write)),
         _check_probe(facts.may_write, needs.transactions),
         _check_probe(facts.may_join, needs.group),
-        *_check_source(facts),
+        _check_source(facts),
     )
     topics = ", ".join(facts.named) or "no topic of the query's"
     return f"all that is needed on {topics}, {subject.log}, and what starts with {subject.start}"
 
 
-def _check_source(facts: Facts) -> Iterator[Problems]:
-    if (source := facts.source) is not None:
-        group, *topics = Permissions.source(source.group, source.topics)
-        yield _check_probe(facts.may_commit, group)
-        for acl in topics:
-            why = "it could not commit the source's offsets"
-            yield _check_topic(facts.topics[acl.name], (acl,), why)
+def _check_source(facts: Facts) -> Problems:
+    if (source := facts.source) is None:
+        return
+    (group,) = Permissions.source(source.group, ())
+    yield from judge(_check_probe(facts.may_commit, group))
+    _, *needs = Permissions.source(source.group, require(source.topics, SOURCE_TOPICS))
+    why = "it could not commit the source's offsets"
+    yield from judge(*(_check_topic(facts.topics[acl.name], (acl,), why) for acl in needs))
 
 
 def _check_topic(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eos_sink.ops.doctor.brokers import format_hours
-from eos_sink.ops.doctor.facts import Facts, SourceFacts
+from eos_sink.ops.doctor.facts import SOURCE_TOPICS, Facts, SourceFacts
 from eos_sink.ops.doctor.findings import Finding, Problems, Verdict, judge, require, shorten
 
 _RETENTION = "offsets.retention.minutes"
@@ -16,12 +16,17 @@ def check_source(facts: Facts) -> Verdict:
     if source is None:
         return ""
     yield from judge(
-        *(_check_topic(name, facts) for name in source.topics),
+        _check_topics(facts, source),
         _check_members(facts, source),
         _check_retention(facts, source),
     )
-    topics = ", ".join(source.topics) or "topics that no option names"
+    topics = ", ".join(require(source.topics, SOURCE_TOPICS)) or "topics that no option names"
     return f"{topics}, committed to group {source.group}, which has no members"
+
+
+def _check_topics(facts: Facts, source: SourceFacts) -> Problems:
+    topics = require(source.topics, SOURCE_TOPICS)
+    yield from judge(*(_check_topic(name, facts) for name in topics))
 
 
 def _check_topic(name: str, facts: Facts) -> Problems:

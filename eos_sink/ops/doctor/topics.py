@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 from eos_sink.kafka.interfaces import TopicDescription, Unseen
 from eos_sink.ops.doctor.brokers import ID_EXPIRATION, format_hours
@@ -229,8 +230,12 @@ def _check_read_back(topic: TopicDescription, facts: Facts) -> Verdict:
 
 
 def check_readers(facts: Facts) -> Verdict:
+    by_topic = require(facts.holders, "what holds readers up")
+    for name, holders in by_topic.items():
+        if isinstance(holders, Unseen):
+            yield Finding.unseen(f"what holds readers of {name} up", holders)
     under_way = []
-    for each in require(facts.holders, "what holds readers up"):
+    for each in chain.from_iterable(h for h in by_topic.values() if not isinstance(h, Unseen)):
         where = f"{each.topic}[{each.partition}]"
         if each.state is None:
             why = Unseen("no coordinator names its transaction, or this principal may not see it")

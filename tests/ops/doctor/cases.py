@@ -127,7 +127,7 @@ def facts(**changes: Any) -> Facts:
             f"eos-sink-{QUERY}": [MemberDescription(f"eos-sink-{QUERY}-driver", "c", "/h")]
         },
         "transactions": [state(f"eos-sink-{QUERY}-0-3", TransactionStatus.COMPLETE_COMMIT)],
-        "holders": (),
+        "holders": {},
         "source": SourceFacts("readers", ("payments",)),
         "source_members": (),
         "may_commit": True,

@@ -66,7 +66,7 @@ def test_without_faults_every_check_is_ok() -> None:
 def holder(status: TransactionStatus, age_ms: int = 1_000) -> dict[str, Any]:
     name = f"eos-sink-{QUERY}-0-3"
     its = state(name, status, NOW_MS - age_ms)
-    return {"holders": [Holder("readings", 2, 40, BlockingTransaction(7, name), its)]}
+    return {"holders": {"readings": [Holder("readings", 2, 40, BlockingTransaction(7, name), its)]}}
 
 
 def test_an_open_transaction_of_a_batch_that_is_written_is_no_fault() -> None:
@@ -351,7 +351,7 @@ CASES: list[tuple[str, Level, dict[str, Any], str, str]] = [
     (
         "readers",
         UNSEEN,
-        {"holders": [Holder("readings", 2, 40, BlockingTransaction(7, None), None)]},
+        {"holders": {"readings": [Holder("readings", 2, 40, BlockingTransaction(7, None), None)]}},
         "producer id 7, which holds readers up at readings[2] from offset 40 on",
         "",
     ),

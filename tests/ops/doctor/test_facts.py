@@ -45,6 +45,11 @@ def fail_in_describe_topics(name: str, _: Moment) -> None:
         raise NO_BROKER
 
 
+def fail_in_list_topics(name: str, _: Moment) -> None:
+    if name == "kafka.list_topics":
+        raise NO_BROKER
+
+
 def silent_about(question: str, brokers: FakeCluster) -> FakeAdmin:
     admin = FakeAdmin(brokers)
     admin.silent = {question}
@@ -134,6 +139,29 @@ def test_a_question_without_an_answer_hides_no_other_finding(
     found = told(check(admin, subject))
     assert {name for name in well if found[name] != well[name]} == checks
     assert all(Level.UNSEEN in {level for level, _ in found[name]} for name in checks)
+
+
+def test_readers_of_a_topic_that_cannot_be_seen_are_not_said_to_be_fine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    admin = FakeAdmin(cluster("out", "other"))
+    seen = admin.list_offsets(["other"], Deadline(30))
+    hidden = Unseen("this principal lacks Describe on topic out")
+    monkeypatch.setattr(admin, "list_offsets", lambda *_: {"out": hidden, **seen})
+    subject = replace(SUBJECT, topics=("out", "other"))
+    assert told(check(admin, subject))["readers"] == [
+        (Level.UNSEEN, f"what holds readers of out up: {hidden.why}")
+    ]
+
+
+def test_topics_of_a_source_that_cannot_be_listed_are_not_seen() -> None:
+    admin = FakeAdmin(cluster("out"))
+    admin.kafka.process.hook = fail_in_list_topics
+    given = SourceOptions("others", "/checkpoint", SourceTopics(None, re.compile("^i")))
+    found = told(check(admin, replace(SUBJECT, source=given)))
+    hidden = (Level.UNSEEN, "the topics of the source: No broker answers")
+    assert hidden in found["source"]
+    assert hidden in found["permissions"]
 
 
 def told(found: dict[str, list[Finding]]) -> dict[str, list[tuple[Level, str]]]:
