@@ -127,6 +127,7 @@ class Progress:
         if latest and latest - 1 not in checkpoint.ends:
             raise Incomplete
         self._stream, self._number = checkpoint.stream, checkpoint.number
+        self._begun_ms = next(MOMENTS) * 1000
         if latest is None and starting and not checkpoint.began:
             checkpoint.began = dict(starting)
         self.before = checkpoint.start(self._number)
@@ -135,13 +136,12 @@ class Progress:
     def begin(self, ends: Ends) -> BatchId:
         """Note the next batch in the offset log, unless it is there since the start."""
         if self.ends is None:
+            self.check_alone()
             self.ends, number, constructed_ms = ends, self._number, next(MOMENTS) * 1000
-            self._checkpoint.youngest[number] = constructed_ms
+            self._checkpoint.youngest[number] = self._begun_ms = constructed_ms
 
             def note() -> None:
-                if self._checkpoint.youngest[number] > constructed_ms:
-                    # An older run's file that comes late is a known limit (docs/design.md).
-                    raise AnotherRun
+                self._check_youngest(number, constructed_ms)
                 if number in self._checkpoint.ends:
                     raise AnotherRun
                 self._checkpoint.ends[number] = ends
@@ -149,6 +149,18 @@ class Progress:
 
             self._write(note)
         return BatchId(self._stream, self._number)
+
+    def check_alone(self) -> None:
+        """Two live runs of one batch, whose files come late, are a known limit (docs/design.md).
+
+        Raises:
+            AnotherRun: a newer one has begun this batch, too.
+        """
+        self._check_youngest(self._number, self._begun_ms)
+
+    def _check_youngest(self, number: int, begun_ms: int) -> None:
+        if self._checkpoint.youngest.get(number, 0) > begun_ms:
+            raise AnotherRun
 
     def commit(self) -> None:
         """Note in the commit log that the batch has succeeded."""

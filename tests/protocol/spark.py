@@ -151,7 +151,8 @@ class Session:
             expected = world.rows(ends)
             if self._of_query.origin.batch:
                 batch = BatchId.numbered_by(Numbering.FOREACH, batch.source, batch.batch)
-            self.write(batch, world.read(before, ends), spark_run)
+            late = progress.check_alone if self._scene.late else None
+            self.write(batch, world.read(before, ends), spark_run, late)
             progress.commit()
             world.judge.batch_is_past(ends, expected)
 
@@ -205,12 +206,19 @@ class Session:
         options = self._of_query or self._scene.world.options
         return named(options.names, options.log_topic, write=batch)
 
-    def write(self, batch: BatchId, parts: Parts, spark_run: str = "") -> None:
+    def write(
+        self,
+        batch: BatchId,
+        parts: Parts,
+        spark_run: str = "",
+        check_plan: Callable[[], None] | None = None,
+    ) -> None:
         """One `df.write`, or a batch of a query, with what Spark does after an error.
 
         Args:
             parts: the rows of each partition.
             spark_run: of the query whose `foreachBatch` writes.
+            check_plan: ends the run of a batch that is planned.
 
         Raises:
             EosSinkError, Killed, TimeoutError: what the user sees.
@@ -220,6 +228,8 @@ class Session:
         driver = self._living()
         with contextlib.nullcontext() if stream else self._named(None):
             plan = self._call(driver.planner.plan)
+        if check_plan is not None:
+            check_plan()
         reports: list[TaskReport] = []
         driver = self._living()
         try:
