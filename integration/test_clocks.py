@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import time
@@ -92,10 +91,7 @@ def test_brokers_whose_clocks_differ_do_not_make_a_vote_fail(
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", shim, source, "-ldl"], check=True)
     with start_own_kafka(brokers=3) as cluster:
         wrong = next(node for node in cluster.nodes if node.role.serves_clients)
-        faked = {"LD_PRELOAD": str(shim), "CLOCK_OFF_S": str(off_s)}
-        wrong.stop()
-        wrong._runner._environ = {**os.environ, **faked}  # type: ignore[attr-defined]
-        wrong.restart()
+        wrong.restart(environ={"LD_PRELOAD": str(shim), "CLOCK_OFF_S": str(off_s)})
         topic = new_topic(cluster, "readings", 6)
         values = []
         for number in range(QUERIES):

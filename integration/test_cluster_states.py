@@ -29,6 +29,7 @@ from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.waiting import wait_until
 from integration.cluster_query import SITES, ClusterQuery, Site
 from integration.in_process import Run
+from integration.operator_commands import NOT_SEEN, run_command
 from integration.own_kafka import start_own_kafka
 from integration.query import PATIENCE_S, Process, Query, rows_of
 from integration.topics import copies_in_sync, new_topic, set_config
@@ -325,7 +326,10 @@ def test_a_log_without_a_leader_stops_the_query_until_it_is_back(
         leader = cluster.node(cluster.leader_of(home.topic, home.partition))
         leader.kill()
         query.change({"eos.step.timeout.ms": "10000"})
-        query.run().stopped(OutcomeUnknownError, ClusterError)
+        text = query.run().stopped(OutcomeUnknownError, ClusterError)["text"]
+        assert "start the query again" in text
+        words = ["--bootstrap-server", cluster.bootstrap_servers, "--log-topic", home.topic]
+        assert home.topic in run_command("status", *words, expect=NOT_SEEN).said
         leader.restart()
         query.finish()
         query.check()

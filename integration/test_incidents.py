@@ -1,28 +1,37 @@
 """Incidents as an operator meets them: what is said is done as it is written, and rows are counted.
 
-Those that docs/runbook.md describes are in test_runbook.py.
+Those that docs/runbook.md describes are in test_runbook.py; docs/internals/proof.md lists all.
 """
 
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
-from eos_sink.errors import ClusterError
+from eos_sink.errors import (
+    BatchFailedError,
+    ClusterError,
+    OutcomeUnknownError,
+    UnfinishedError,
+)
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.checker import assert_each_once, read_topic
 from integration.kafka_tools import carry_out
-from integration.operator_commands import RAN, WAITING, run_command
+from integration.operator_commands import RAN, REFUSED, WAITING, run_command
 from integration.query import PARTITIONS, Query
+from integration.secured_query import commands, documented
 from integration.topics import delete_topic, unique
 
 SOON_S = 30
+LONG_AGO = datetime(2001, 1, 1, tzinfo=timezone.utc)
 
 
 @pytest.fixture
@@ -85,6 +94,63 @@ def test_readers_behind_another_program_are_told_where_and_go_on_when_it_ends(
     foreign.abort_transaction(SOON_S)
     query.check()
     assert "No action needed" in run_command("status", *reach(query), expect=RAN).said
+
+
+SHOWN = "/etc/kafka/readings.pem", "localhost:9092"
+"""The certificate and the broker in the commands of docs/connect.md."""
+
+
+def read_expired(certificate: str, servers: str) -> list[str]:
+    """Whose certificates have expired, as the page's commands show it."""
+    expired = []
+    for whose, command in zip(("client", "broker"), commands("openssl"), strict=True):
+        typed = command.replace(SHOWN[0], certificate).replace(SHOWN[1], servers)
+        done = subprocess.run(typed, shell=True, capture_output=True, text=True, check=True)
+        if f" {LONG_AGO.year} " in done.stdout:
+            expired.append(whose)
+    return expired
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("whose", ["client", "broker"])
+@pytest.mark.parametrize(
+    "point", [FaultPoint.TASK_PREPARED_AFTER, FaultPoint.COMMITTER_WRITE_AFTER], ids=str
+)
+def test_a_certificate_that_has_expired_is_renewed_and_the_query_goes_on(
+    secured: KafkaCluster, tmp_path: Path, whose: str, point: FaultPoint
+) -> None:
+    """Who is connected is not cut off: what connects next is refused."""
+    access, user = secured.access, unique("user")
+    login = access.options(user, "TLS")
+
+    def renew(not_after: datetime | None = None) -> None:
+        access.authority.renew(user if whose == "client" else "broker", not_after)
+        if whose == "broker":
+            secured.nodes[0].restart()
+
+    with closing(Query(secured, tmp_path, eos_step_timeout_ms="20000")) as query:
+        query.change({"eos.log.topic": unique("log"), **login})
+        access.allow(user, *documented(query.topic, query.options.log_topic))
+        process = query.run_paused_at(point, partition=0)
+        renew(LONG_AGO)
+        process.wake()
+        kinds = BatchFailedError, ClusterError, OutcomeUnknownError, UnfinishedError
+        assert re.search(r"start (the query )?again", process.stopped(*kinds)["text"])
+        text = query.run().stopped(ClusterError)["text"]
+        assert "docs/connect.md#expired-certificates" in text
+        file = tmp_path / "client.properties"
+        file.write_text("".join(f"{n.removeprefix('kafka.')}={v}\n" for n, v in login.items()))
+        words = [*reach(query), "--command-config", str(file)]
+        for command in (["status"], ["doctor", "--topic", query.topic]):
+            said = run_command(*command, *words, expect=REFUSED).said
+            assert "docs/connect.md#expired-certificates" in said
+        place = login["kafka.ssl.keystore.location"], query.options.cluster.servers
+        assert read_expired(*place) == [whose]
+        renew()
+        assert read_expired(*place) == []
+        query.finish()
+        query.check()
+        assert "No action needed" in run_command("status", *words, expect=RAN).said
 
 
 @pytest.mark.long

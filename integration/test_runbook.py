@@ -12,8 +12,9 @@ import pytest
 from eos_sink.errors import OperatorNeededError, SupersededError, UnfinishedError
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
+from integration.checker import assert_each_once
 from integration.operator_commands import run_command
-from integration.query import Query
+from integration.query import Query, flat
 from tests.snippets import ROOT, snippets_of
 
 PAGE = ROOT / "docs" / "runbook.md"
@@ -115,6 +116,11 @@ def test_doubt_is_shown_with_what_can_be_chosen(on_call: OnCall) -> None:
     code, seen = on_call.types(command)
     assert code == 1
     assert "--visible if what is in doubt is or was there, --lost if it never was" in seen
+    code, _ = on_call.types(f"{command} --visible --yes --take-over")
+    assert code == 0
+    assert query.finish().written(1) == []
+    # What was deleted is no reader's any more.
+    assert_each_once(query.visible(), flat(query.batches[2]))
 
 
 @pytest.mark.long

@@ -78,6 +78,9 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
         elif words[:2] == ["eos-sink", "migrate"]:
             # tests/lab/migrate/test_migrate_command.py runs those of docs/migrate.md.
             assert cli.parser().parse_args(words[1:]).inputs, command
+        elif words[0] == "openssl":
+            # integration/test_incidents.py runs these.
+            assert snippet.page.name == "connect.md", command
         elif words[0] in {"kafka-acls", "kafka-topics"}:
             # integration/test_acls.py runs a query with nothing else than these.
             assert words[0] == "kafka-topics" or parse_kafka_acls(command)[1], command

@@ -158,8 +158,9 @@ def check_login(settings: dict[str, str], topic: str, deadline: Deadline) -> lis
             if refusals and (refusing.passed or "SSL alert" in refusals[0].str()):
                 raise ClusterError(
                     f"Authentication or TLS handshake with {servers} failed: {refusals[0].str()}.",
-                    remedy="Correct the login or the certificates (kafka.security.protocol, "
-                    "kafka.sasl.*, kafka.ssl.*). Nothing was written.",
+                    remedy="Correct the login (kafka.security.protocol, kafka.sasl.*, "
+                    "kafka.ssl.*), or renew a certificate that has expired, also a broker's, at "
+                    "its path: docs/connect.md#expired-certificates. Then start again.",
                 ) from raised
             if deadline.passed:
                 # "All brokers are down" says less than why the first one was.

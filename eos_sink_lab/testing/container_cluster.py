@@ -82,7 +82,9 @@ class ContainerRunner:
             self._started.reload()
         return int(self._started.attrs["State"]["Pid"])
 
-    def start(self) -> None:
+    def start(self, environ: Mapping[str, str]) -> None:
+        if environ:
+            raise NodeControlError("A container keeps the variables that it was made with.")
         with _clear_errors():
             if self._started is None:
                 self._container.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from typing import Literal, Protocol
 
 from eos_sink.kafka.deadline import Deadline
@@ -22,7 +23,9 @@ class NodeRunner(Protocol):
     def pid(self) -> int:
         """Of its process on this machine."""
 
-    def start(self) -> None: ...
+    def start(self, environ: Mapping[str, str]) -> None:
+        """Start it, with variables beside those that it always has."""
+
     def kill(self) -> None:
         """SIGKILL, and wait for the end."""
 
@@ -127,20 +130,27 @@ class KafkaNode:
             if self.paused:
                 self._runner.resume()
 
-    def start(self) -> None:
+    def start(self, environ: Mapping[str, str] | None = None) -> None:
         """Start it with the same port and data, without waiting until it answers.
 
+        Args:
+            environ: variables for its process, until it ends; a container takes none.
+
         Raises:
-            NodeControlError: it is running.
+            NodeControlError: it is running, or takes no variables.
         """
         with self._lock:
             if self.alive:
                 raise NodeControlError(f"{self!r} is already running.")
-            self._runner.start()
+            self._runner.start(environ or {})
             self._end_expected = False
 
-    def restart(self, timeout_s: float = 60) -> None:
+    def restart(self, timeout_s: float = 60, environ: Mapping[str, str] | None = None) -> None:
         """Stop it if it is alive, start it, and wait until it answers.
+
+        Args:
+            timeout_s: for all of this.
+            environ: as of `start`.
 
         Raises:
             NodeFailedError: it ended while starting.
@@ -149,7 +159,7 @@ class KafkaNode:
         deadline = Deadline(timeout_s)
         if self.alive:
             self.stop(deadline.left)
-        self.start()
+        self.start(environ)
 
         def is_back() -> bool:
             self.raise_if_failed()

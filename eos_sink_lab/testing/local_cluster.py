@@ -56,7 +56,7 @@ class LocalRunner:
 
     Args:
         command: starts it, the same each time, so that it comes back with its ports and data.
-        environ: of the process.
+        environ: of the process, at each start.
         log: takes its output, appended start after start.
     """
 
@@ -75,8 +75,9 @@ class LocalRunner:
     def pid(self) -> int:
         return self._started.pid
 
-    def start(self) -> None:
-        self._process = ProcessTree(self._command, self._log, self._environ, cwd=self._log.parent)
+    def start(self, environ: Mapping[str, str]) -> None:
+        all_ = {**self._environ, **environ}
+        self._process = ProcessTree(self._command, self._log, all_, cwd=self._log.parent)
         self._paused = False
 
     def kill(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from eos_sink_lab.testing.cluster_errors import BackendUnavailableError
@@ -124,16 +125,27 @@ class Authority:
 
     def identity(self, name: str) -> Identity:
         """The certificate of `name`, for a client and for a broker on this machine."""
+        found = self._identity(name)
+        return found if found.both.exists() else self.renew(name)
+
+    def renew(self, name: str, not_after: datetime | None = None) -> Identity:
+        """Issue a new certificate of `name`, at the paths of the former one.
+
+        Args:
+            not_after: when it expires, which may have been; None: no test lasts so long.
+        """
+        made = self._identity(name)
+        leaf = self._authority.issue_cert("localhost", HOST, common_name=name, not_after=not_after)
+        key = _to_pkcs8(leaf.private_key_pem.bytes())
+        chain = leaf.cert_chain_pems[0].bytes() + self.ca.read_bytes()
+        made.key.write_bytes(key)
+        made.chain.write_bytes(chain)
+        made.both.write_bytes(key + chain)
+        return made
+
+    def _identity(self, name: str) -> Identity:
         ends = ("-chain.pem", "-key.pem", ".pem")
-        found = Identity(*(self._directory / f"{name}{end}" for end in ends))
-        if not found.both.exists():
-            leaf = self._authority.issue_cert("localhost", HOST, common_name=name)
-            key = _to_pkcs8(leaf.private_key_pem.bytes())
-            chain = leaf.cert_chain_pems[0].bytes() + self.ca.read_bytes()
-            found.key.write_bytes(key)
-            found.chain.write_bytes(chain)
-            found.both.write_bytes(key + chain)
-        return found
+        return Identity(*(self._directory / f"{name}{end}" for end in ends))
 
 
 def _to_pkcs8(pem: bytes) -> bytes:

@@ -11,6 +11,7 @@ import pytest
 
 from eos_sink.errors import ClusterError, OutcomeUnknownError
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.leaders import Leaders
 from eos_sink.kafka.transaction_control import KafkaPythonControl
 from eos_sink.kafka_config.acls import Permissions
 
@@ -28,6 +29,28 @@ class Brokers:
     def run(self, step: Callable[..., Coroutine[Any, Any, Any]], *given: Any) -> Any:
         return asyncio.run(step(*given))
 
+    def get_coordinator(self, _: str) -> int:
+        return 1
+
+    def get_lane(self, node: int, _: int) -> int:
+        return node
+
+    def send(self, request: Any, *_: Any) -> Any:
+        return request
+
+    async def gather(
+        self, requests: Mapping[tuple[str, ...], Any], _: Deadline
+    ) -> dict[tuple[str, ...], Any]:
+        """What a coordinator says of ids that may not be described."""
+        return {
+            asked: SimpleNamespace(
+                transaction_states=[
+                    SimpleNamespace(transactional_id=name, error_code=DENIED) for name in asked
+                ]
+            )
+            for asked in requests
+        }
+
     async def list_brokers(self, _: Deadline) -> list[int]:
         return [1, 2]
 
@@ -44,6 +67,7 @@ class Brokers:
 def control(*codes: int | None) -> KafkaPythonControl:
     made = object.__new__(KafkaPythonControl)
     made.wire = Brokers(*codes)  # type: ignore[assignment]
+    made._leaders = Leaders(made.wire)
     made._needs, made._without = Permissions("id-", "log").transactions, set()
     return made
 
@@ -60,3 +84,8 @@ def test_a_silent_broker_may_have_more() -> None:
 def test_one_that_refuses_is_an_error() -> None:
     with pytest.raises(ClusterError, match="lacks"):
         control(0, DENIED)._list_rows(Deadline(5))
+
+
+def test_a_list_that_leaves_out_in_silence_what_may_not_be_described_is_none() -> None:
+    with pytest.raises(ClusterError, match="DescribeTransactions for id-"):
+        control(0, 0).list_ids("id-", (), Deadline(5))

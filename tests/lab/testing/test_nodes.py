@@ -136,10 +136,16 @@ def test_dockers_errors_are_those_of_the_cluster(
         node.start()
 
 
+def test_a_container_takes_no_variables(node: KafkaNode) -> None:
+    with pytest.raises(NodeControlError, match="variables"):
+        node.start({"CLOCK_OFF_S": "60"})
+    assert not node.alive
+
+
 def test_a_container_is_removed_once_it_was_started(container: PretendedContainer) -> None:
     runner = ContainerRunner(container)  # type: ignore[arg-type]
     runner.remove()
     assert not container.removed
-    runner.start()
+    runner.start({})
     runner.remove()
     assert container.removed
