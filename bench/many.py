@@ -20,7 +20,7 @@ from contextlib import closing, contextmanager
 import pyarrow as pa
 
 from bench import RESULTS
-from bench.query import Query, row_for_each
+from bench.query import Query, Rows, row_for_each
 from bench.result import Notebook
 from bench.settle import BROKERS, COORDINATORS, TRANSACTIONS, Batches
 from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
@@ -70,30 +70,33 @@ class Many:
         self._kafka = kafka
         self._notebook = notebook
         self._first = Query(kafka, 1, TRANSACTIONS)
+        self._cluster = parse_options(self._first.given).cluster
 
     def start_queries(self, count: int) -> list[str]:
         """Let each begin, and write its first batch; return their topics."""
         topics = []
         for number in range(1, count + 1):
             query = Query(self._kafka, 1, TRANSACTIONS, like=self._first)
-            # A thousand starts, of which the first and the last ones are kept.
-            ends = SHOWN if number <= SHOWN else count if number > count - SHOWN else 0
-            self._batch(query, queries=ends)
-            if ends:
-                self._batch(query, queries=ends, warm=True)
+            one = [row_for_each(1)] * OF_EACH
+            # Of a thousand starts the first and the last ones are kept.
+            if SHOWN < number <= count - SHOWN:
+                query.committer.commit(query.write(query.planner.plan(), one))
+            else:
+                ends = SHOWN if number <= SHOWN else count
+                for warm in (False, True):
+                    self._measure_batch(query, one, queries=ends, warm=warm)
             query.leave()
             topics.append(query.topic)
             if number % 100 == 0:
                 to_stderr(f"{number} queries")
-        log = parse_options(self._first.given).cluster.log_topic
-        logs = self._kafka.directory.glob(f"node-*/data/{log}-*/*.log")
+        logs = self._kafka.directory.glob(f"node-*/data/{self._cluster.log_topic}-*/*.log")
         size = sum(each.stat().st_size for each in logs) / BROKERS
         self._notebook.note("decision log", "B", size, queries=count)
         return topics
 
     def look(self) -> None:
         """What `eos-sink status` sees of all of them."""
-        cluster = parse_options(self._first.given).cluster
+        cluster = self._cluster
         for _ in range(_LOOKS):
             with closing(ConfluentAdmin(cluster, _LONG_S)) as admin, self._measured("status"):
                 found = Observer(admin, cluster.prefix).look(Deadline(_LONG_S))
@@ -109,31 +112,26 @@ class Many:
         query = Query(self._kafka, 1, everywhere, like=self._first)
         rows = pa.RecordBatch.from_pydict({"topic": topics, "value": [b"x" * 100] * len(topics)})
         for warm in (False, True, True, True):
-            with self._measured("plan", topics=len(topics), warm=warm):
-                plan = query.planner.plan()
-            with self._measured("write", topics=len(topics), warm=warm):
-                reports = query.write(plan, [[rows]])
-            with self._measured("commit", topics=len(topics), warm=warm):
-                query.committer.commit(reports)
+            self._measure_batch(query, [[rows]], topics=len(topics), warm=warm)
             to_stderr(f"{len(topics)} topics")
         query.leave()
 
     def close(self) -> None:
         self._first.close()
 
-    def _batch(self, query: Query, *, queries: int, warm: bool = False) -> None:
-        with self._measured("plan", queries=queries, warm=warm):
+    def _measure_batch(self, query: Query, tasks: Sequence[Rows], **labels: int) -> None:
+        with self._measured("plan", **labels):
             plan = query.planner.plan()
-        reports = query.write(plan, [row_for_each(1)] * OF_EACH)
-        with self._measured("commit", queries=queries, warm=warm):
+        with self._measured("write", **labels):
+            reports = query.write(plan, tasks)
+        with self._measured("commit", **labels):
             query.committer.commit(reports)
 
     @contextmanager
     def _measured(self, what: str, **labels: int) -> Iterator[None]:
         began = time.perf_counter()
         yield
-        if labels.get("queries") != 0:
-            self._notebook.note(what, "s", time.perf_counter() - began, **labels)
+        self._notebook.note(what, "s", time.perf_counter() - began, **labels)
 
 
 if __name__ == "__main__":
