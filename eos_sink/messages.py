@@ -812,6 +812,14 @@ class Reason:
         _OF_BEGUN,
         Action.LOOK,
     )
+    FIRST_OF_OLD_TOPIC = Text(
+        OperatorNeededError,
+        "topic {topics_some} of the source was deleted and created again since the query was "
+        "started, and {batch}, the first one of {location}, may have the former one's offsets and "
+        "rows. Nothing was written.",
+        "{restart}",
+        "batch=batch.batch stream=batch.stream topics",
+    )
     OTHER_CHECKPOINT = Text(
         ConfigurationError,
         _UNREADABLE,

@@ -6,7 +6,7 @@ import contextlib
 import json
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -510,6 +510,38 @@ def test_a_topic_is_deleted_and_created_again(copy: Copy, partitions: int, rows:
         copy.frame()
     drop(copy, other)
     copy.run_after_command()
+    assert_each_once(copy.rows(), copy.expected)
+
+
+@pytest.mark.usefixtures("function")
+def test_a_topic_is_deleted_and_created_again_in_the_first_batch(copy: Copy) -> None:
+    """The function has read the rows of the former one before it writes."""
+    write = eos_sink.foreach_batch(copy.options)
+
+    def make_again(frame: DataFrame, number: int) -> None:
+        frame.persist().count()
+        with admin_client(copy.kafka.bootstrap_servers) as admin:
+            admin.delete_topics([copy.source])
+            wait_until(
+                lambda: copy.source not in admin.list_topics(), Deadline(30), "the topic's end"
+            )
+        copy.kafka.create_topic(copy.source, PARTITIONS)
+        copy.add(60)
+        write(frame, number)
+
+    def run(function: Callable[[DataFrame, int], None]) -> None:
+        writer = copy.frame().writeStream.foreachBatch(function)
+        writer = writer.option("checkpointLocation", str(copy.checkpoint))
+        writer.trigger(availableNow=True).start().awaitTermination(180)
+
+    copy.add(30)
+    copy.expected.clear()
+    with pytest.raises(PySparkException, match="created again since the query was started"):
+        run(make_again)
+    assert copy.rows() == ()
+    # As the error says.
+    copy.lose_checkpoint()
+    run(write)
     assert_each_once(copy.rows(), copy.expected)
 
 

@@ -173,7 +173,7 @@ class SourceReader:
         batch = BatchId.numbered_by(self._numbering, stream, number)
         if any(each.stream == batch.stream and each.batch >= number for each in record.decided):
             return None  # A replay, or an old checkpoint, which the tasks refuse.
-        former = None
+        former, noted = None, dict[str, str]()
         if is_new_stream(record, batch):
             former = self.check_former(record.source, batch, deadline)
             if former is not None:
@@ -186,7 +186,10 @@ class SourceReader:
                 note = read_note(self._kafka, self._source.group, deadline)
                 if note is None or not note.is_before(batch.source, batch.batch):
                     raise self.refuse_begun(batch, deadline)
+                noted.update(note.topics)
         now = self.read(record, batch, deadline)
+        if changed := sorted(t for t, seen in now.topics.items() if noted.get(t, seen) != seen):
+            raise stop(Reason.FIRST_OF_OLD_TOPIC, batch=batch, topics=changed)
         try:
             moved = self.check(record, now, deadline)
         except OperatorNeededError:
@@ -235,7 +238,8 @@ class SourceReader:
             return stop(Reason.BEGUN_ELSEWHERE, batch=batch, wrong=wrong, location=location)
         # Where the group is tells more than where this batch begins.
         check_foreign_group(begins, self._kafka.group_offsets(self._source.group, deadline))
-        note = StartNote(batch.source, None, begins)
+        ids = self._kafka.topic_ids({topic for topic, _ in begins}, deadline)
+        note = StartNote(batch.source, None, begins, ids)
         write_note(self._kafka, self._names, self._source.group, note, deadline)
         return stop(Reason.BEGUN_BEFORE, batch=batch, wrong=wrong, location=location)
 

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from enum import Enum
 
 from eos_sink.decision_log import DecisionRegister
@@ -108,12 +109,15 @@ class _Query:
 
     def find(self, default: Default) -> dict[Place, int]:
         """The offset at which each partition begins; Spark's -2 and -1 for the ends of its log."""
-        files = self._reader.files
+        files, group = self._reader.files, self._source.group
         stream, number = files.stream_id(), files.latest_batch()
         has_checkpoint = stream is not None and number is not None
         reached: Offsets = {}
-        if not has_written_as_query(self.record):
-            reached = self._note_start()
+        known = note = read_note(self._kafka, group, self._deadline)
+        is_unknown = not has_written_as_query(self.record)
+        if is_unknown:
+            note = self._look(known)
+            reached = note.begins if note else {}
         elif not has_checkpoint:
             # Else Spark ignores startingOffsets, and the sink checks where the checkpoint begins.
             reached = self._check_new().reached
@@ -124,8 +128,18 @@ class _Query:
             committed = self._read_group(reached)
         otherwise = _LATEST if default is Default.LATEST else _EARLIEST
         topics = {topic for topic, _ in reached}
+        places = self._list_partitions(topics)
+        if note is not None:
+            ids = self._kafka.topic_ids({topic for topic, _ in places}, self._deadline)
+            former = known.topics if known else {}
+            # A topic that was made again since is read from its first row.
+            begins = {p: at for p, at in note.begins.items() if former.get(p[0]) == ids.get(p[0])}
+            reached = begins if is_unknown else reached
+            note = replace(note, begins=begins, topics=ids)
+            if note != known:
+                write_note(self._kafka, self.names, group, note, self._deadline)
         found: dict[Place, int] = {}
-        for place in self._list_partitions(topics):
+        for place in places:
             unknown = _EARLIEST if place[0] in topics else committed.get(place, otherwise)
             found[place] = reached.get(place, unknown)
         return found
@@ -156,29 +170,25 @@ class _Query:
             raise stop(Reason.ROWS_GONE_BEFORE_GROUP, places_gone=gone)
         return there
 
-    def _note_start(self) -> Offsets:
-        """Note what is in the checkpoint of a query that the log does not know; return where a
-        first batch has begun that was there unfinished.
+    def _look(self, known: StartNote | None) -> StartNote | None:
+        """What to note of the checkpoint of a query that the log does not know; None: it goes on
+        from a former identity.
 
         Raises:
             OperatorNeededError: a batch is there unfinished.
         """
-        files, group = self._reader.files, self._source.group
+        files = self._reader.files
         stream, number = files.stream_id() or "", files.latest_batch()
         is_done = number is not None and files.latest_commit() == number
         begun = None if number is None else BatchId(stream, number + is_done)
         if self._reader.check_former(None, begun, self._deadline) and not is_done:
-            return {}
-        known = read_note(self._kafka, group, self._deadline)
+            return None
         if begun is None:
-            note = StartNote(stream, 0, known.begins if known is not None else {})
-        elif is_done:
-            note = StartNote(stream, begun.batch)
-        else:
+            # Where a first batch has begun that was there unfinished, the next one begins.
+            return StartNote(stream, 0, known.begins if known else {})
+        if not is_done:
             raise self._reader.refuse_begun(begun, self._deadline)
-        if note != known:
-            write_note(self._kafka, self.names, group, note, self._deadline)
-        return note.begins
+        return StartNote(stream, begun.batch)
 
     def _check_new(self) -> SourcePosition:
         """The position at which a new checkpoint begins.

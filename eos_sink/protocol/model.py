@@ -638,11 +638,13 @@ class StartNote:
         next: the batch that a start begins then; None: it would finish one that was there.
         begins: the offsets before the first batch of a checkpoint that was there unfinished, as
             long as the query has no position: the next checkpoint begins there, too.
+        topics: the ids (KIP-516) of the source's topics.
     """
 
     stream: str
     next: int | None
     begins: Offsets = field(default_factory=dict)
+    topics: Mapping[str, str] = field(default_factory=dict)
 
     def is_before(self, stream: str, number: int) -> bool:
         """True if the start that has followed the note has begun this batch."""

@@ -262,7 +262,10 @@ class SourceStory:
     def _meddle(self, fault: Fault) -> None:
         """What somebody does to the checkpoint or the group, at this moment."""
         checkpoint, groups = self.world.checkpoint, self.world.cluster.groups
-        excepted = {*OF_SOURCE, Fault.SOURCE_AGAIN, *([Fault.TOPIC_AGAIN] * self._own_sink)}
+        excepted = {*OF_SOURCE, Fault.SOURCE_AGAIN}
+        if not self.world.judge.decisions():
+            # It writes a batch again that it has not finished.
+            excepted.add(Fault.TOPIC_AGAIN)
         if self.plot.own_sink and fault in excepted:
             # Only the checkpoint knows what Spark's own sink has written.
             return

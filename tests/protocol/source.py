@@ -152,7 +152,8 @@ def note_start(world: World, files: Checkpoint) -> None:
     """What `eos_sink.starting_offsets` notes of a checkpoint that has no unfinished batch."""
     kafka, names = FakeKafka(world.cluster), world.options.names
     DecisionRegister(kafka, names).connect(Deadline(30))
-    note = StartNote(files.stream_id() or "", files.number)
+    ids = kafka.topic_ids({INPUT}, Deadline(30))
+    note = StartNote(files.stream_id() or "", files.number, topics=ids)
     write_note(kafka, names, GROUP, note, Deadline(30))
 
 

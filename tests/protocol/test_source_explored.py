@@ -117,6 +117,16 @@ def test_a_source_that_is_made_again_is_noticed_after_its_batch_was_dropped() ->
     assert play(SourcePlot(strikes, resets=True, retries=True, chosen=2)).violations == []
 
 
+def test_a_source_that_is_made_again_in_the_very_first_batch_is_noticed() -> None:
+    """A driver stands still in its first plan, and the next start has not noted anything yet. A
+    new start under another identity notes it again."""
+    strikes = Strike(Fault.LEAVE_RUN, 51, 20), Strike(Fault.SOURCE_AGAIN, 63)
+    assert play(SourcePlot(strikes)).violations == []
+    changes = (Fault.OTHER_TOPIC, 235), (Fault.OTHER_WAY, 246), (Fault.SOURCE_AGAIN, 246)
+    plot = SourcePlot(tuple(Strike(fault, at, 20) for fault, at in changes))
+    assert play(plot).violations == []
+
+
 def test_a_first_batch_that_sparks_own_sink_has_begun_is_for_that_to_finish() -> None:
     """Without its checkpoint its rows would be there twice."""
     story = play(SourcePlot((Strike(Fault.OTHER_SINK, 16),), own_sink=True))

@@ -207,6 +207,31 @@ class TestABatchThatIsThereUnfinished:
         assert reader.world.visible() == [b"0-0", b"1-0"]
 
 
+class TestATopicThatIsMadeAgain:
+    """No position has its id yet."""
+
+    def test_during_the_first_batch_stops(self, reader: Reader) -> None:
+        find(reader.world, Checkpoint(None))
+        rows = reader.rows(reader.begin())
+        reader.world.make_input_again()
+        with pytest.raises(OperatorNeededError, match="topic in of the source was") as raised:
+            reader.driver.write(reader.driver.planner.plan(), 0, *rows)
+        # As the error says.
+        assert raised.value.remedy.startswith("Delete the checkpoint directory")
+        reader.new_checkpoint(find_numbers(reader.world))
+        reader.run()
+        begun = [row for part in reader.rows(0) for row in part]
+        assert reader.world.visible() == sorted(begun) != []
+
+    def test_is_not_read_from_where_an_unfinished_batch_began(self, reader: Reader) -> None:
+        reader.files = Checkpoint(began={0: 5, 1: 6}, ends={0: {0: 7, 1: 7}})
+        with pytest.raises(OperatorNeededError, match="was begun by a start"):
+            reader.restart().planner.plan()
+        reader.world.make_input_again()
+        for _ in range(2):
+            assert set(find(reader.world, Checkpoint(None)).values()) == {-2}
+
+
 class TestAFormerIdentity:
     def rename(self, reader: Reader) -> None:
         reader.world.options = source_options(**{"eos.id": "renamed"})
