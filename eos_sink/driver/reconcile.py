@@ -25,7 +25,7 @@ from eos_sink.protocol.model import Decision, Entry, PlanToken
 from eos_sink.protocol.outcome import Evidence, Source, missing
 from eos_sink.protocol.reconcile import Role, Step, View, next_step
 from eos_sink.protocol.rules import in_doubt, undecided
-from eos_sink.protocol.values import EndOutcome, Place, Transaction
+from eos_sink.protocol.values import EndOutcome, FirstOpen, Place, Transaction
 
 # For the text of an error, after the step's own deadline.
 _EXPLAIN_S = 5.0
@@ -183,7 +183,7 @@ def _hidden(
     """They have ended, but an open transaction keeps readers from seeing how."""
     witnesses = [each.entry.witness for each in hidden]
     places = sorted({(each.topic, each.partition) for each in witnesses})
-    holders: dict[Place, Transaction] = {}
+    holders: dict[Place, FirstOpen | None] = {}
     with contextlib.suppress(EosSinkError):
         holders = kafka.control().find_holders(places, Deadline(_EXPLAIN_S))
     waits = {f"{t}[{n}]": _name(holders.get((t, n))) for t, n in places}
@@ -197,8 +197,8 @@ def _hidden(
     )
 
 
-def _name(holder: Transaction | None) -> str:
+def _name(holder: FirstOpen | None) -> str:
     if holder is None:
         return "a leader"
-    name = holder.transactional_id or "that no coordinator names"
-    return f"the open transaction {name} (producer id {holder.producer_id})"
+    name = holder.transaction.transactional_id or "that no coordinator names"
+    return f"the open transaction {name} (producer id {holder.transaction.producer_id})"

@@ -68,21 +68,6 @@ class PartitionOffsets:
 
 
 @dataclass(frozen=True)
-class BlockingTransaction:
-    """A transaction behind which read_committed readers wait.
-
-    Attributes:
-        transactional_id: None: no coordinator names it, or it may not be seen.
-    """
-
-    producer_id: int
-    transactional_id: str | None
-
-    def __str__(self) -> str:
-        return self.transactional_id or f"producer id {self.producer_id}"
-
-
-@dataclass(frozen=True)
 class MemberDescription:
     """A member of a consumer group; `instance` is empty for a dynamic one."""
 
@@ -178,12 +163,6 @@ class Admin(Protocol):
         self, topics: Iterable[str], deadline: Deadline
     ) -> Mapping[str, tuple[PartitionOffsets, ...] | Unseen]:
         """Of each topic's partitions, by number; empty if there is no such topic."""
-
-    def blocking_transactions(
-        self, topic: str, stable: Mapping[int, int], deadline: Deadline
-    ) -> Mapping[int, BlockingTransaction]:
-        """The transaction that begins at the last stable offset of each partition. Leaves out
-        partitions whose transaction is unknown."""
 
     def list_groups(self, prefix: str, deadline: Deadline) -> Sequence[str] | Unseen:
         """Consumer groups whose names start with `prefix`, as far as they may be seen."""

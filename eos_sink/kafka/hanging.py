@@ -15,13 +15,14 @@ from kafka import errors as kafka_errors
 from kafka.protocol.admin.transactions import DescribeProducersRequest
 from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 
-from eos_sink.errors import OutcomeUnknownError
+from eos_sink.errors import EosSinkError, OutcomeUnknownError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import is_denied, no_answer
 from eos_sink.kafka.retry import retry_until
 from eos_sink.kafka.wire import Leader, Wire
 from eos_sink.kafka_config.acls import Acl, Permissions, Resource, permission_error
 from eos_sink.protocol.values import (
+    FirstOpen,
     Hanging,
     HangingLook,
     Place,
@@ -130,20 +131,22 @@ def probe_ids(prefix: str) -> list[str]:
 
 def find_holders(
     control: Coordinators, places: frozenset[Place], deadline: Deadline
-) -> dict[Place, Transaction]:
+) -> dict[Place, FirstOpen | None]:
     """See `eos_sink.kafka.interfaces.TransactionControl.find_holders`."""
-    opened, _ = find_open(control.wire, {topic for topic, _ in places}, deadline)
+    opened, unheard = find_open(control.wire, {topic for topic, _ in places}, deadline)
     oldest = {
         each.place: each
         for each in sorted(opened, key=lambda each: -each.start)
         if each.place in places
     }
-    producers = {each.producer_id for each in oldest.values()}
-    names = control.name_producers(producers, deadline) if producers else {}
-    return {
-        place: Transaction(names.get(each.producer_id, ""), each.producer_id, each.epoch)
-        for place, each in oldest.items()
-    }
+    producers, names = {each.producer_id for each in oldest.values()}, dict[int, str]()
+    with contextlib.suppress(EosSinkError):
+        names = control.name_producers(producers, deadline) if producers else {}
+    found: dict[Place, FirstOpen | None] = dict.fromkeys(places & unheard)
+    for place, each in oldest.items():
+        name = names.get(each.producer_id, "")
+        found[place] = FirstOpen(Transaction(name, each.producer_id, each.epoch), each.start)
+    return found
 
 
 def end_hanging(wire: Wire, hanging: Hanging, commit: bool, deadline: Deadline) -> bool:

@@ -17,6 +17,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Acl, operation_name, permission_error
 from eos_sink.protocol.values import (
     EndOutcome,
+    FirstOpen,
     Hanging,
     HangingLook,
     MemberState,
@@ -264,9 +265,11 @@ class TransactionControl(Protocol):
             ClusterError: Read on a topic is missing.
         """
 
-    def find_holders(self, places: Iterable[Place], deadline: Deadline) -> dict[Place, Transaction]:
-        """The oldest open transaction of each of these partitions, behind which read_committed
-        readers wait. Its id is empty if no coordinator tells it."""
+    def find_holders(
+        self, places: Iterable[Place], deadline: Deadline
+    ) -> dict[Place, FirstOpen | None]:
+        """What read_committed readers wait for in those of these partitions where a transaction is
+        open; None: no broker tells."""
 
     def end_hanging(self, hanging: Hanging, commit: bool, deadline: Deadline) -> bool:
         """Write the marker that is missing (WriteTxnMarkers, KIP-664). False: the leader refuses it

@@ -32,6 +32,7 @@ from eos_sink.protocol.values import (
     COMMITTED,
     RECORDED_MS,
     EndOutcome,
+    FirstOpen,
     Hanging,
     HangingLook,
     Place,
@@ -232,7 +233,9 @@ class KafkaPythonControl:
 
         return hanging.find_hanging(self, topics, ids, prefix, deadline)
 
-    def find_holders(self, places: Iterable[Place], deadline: Deadline) -> dict[Place, Transaction]:
+    def find_holders(
+        self, places: Iterable[Place], deadline: Deadline
+    ) -> dict[Place, FirstOpen | None]:
         from eos_sink.kafka import hanging
 
         return hanging.find_holders(self, frozenset(places), deadline)

@@ -8,12 +8,12 @@ from enum import Enum
 from itertools import chain
 
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
-from eos_sink.kafka.admin_interface import BlockingTransaction
 from eos_sink.messages import run_again
 from eos_sink.ops.holders import NEAR
 from eos_sink.ops.status import Driver, QueryStatus, QueryTransaction, Snapshot, parse_group
 from eos_sink.protocol.model import BatchId
 from eos_sink.protocol.outcome import Outcome
+from eos_sink.protocol.values import Transaction
 from eos_sink.shell import quote, sink_command
 
 # A driver settles a batch within seconds, and tries again until its step's timeout (2 minutes).
@@ -189,14 +189,14 @@ def _check_holders(snapshot: Snapshot) -> Iterator[_Found]:
     """Tell who holds up readers, by transaction. The alerts about queries tell what these have
     decided or left open."""
     told = {each.transactional_id for status in snapshot.queries for each in status.open}
-    places: dict[BlockingTransaction, list[str]] = {}
+    places: dict[Transaction, list[str]] = {}
     for each in snapshot.holders:
         if each.transaction.transactional_id not in told:
             places.setdefault(each.transaction, []).append(f"{each.topic}[{each.partition}]")
     for holder, held in places.items():
         kind, what = AlertKind.HELD, "which has ended, or is near its timeout"
         action = "See docs/runbook.md#readers-stuck."
-        if holder.transactional_id is None:
+        if not holder.transactional_id:
             kind = AlertKind.UNSEEN
             what = "which no coordinator names: none answers, or this principal may not see it"
             action = "Look again when all brokers answer; then see docs/runbook.md#readers-stuck."

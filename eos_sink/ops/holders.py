@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from eos_sink.kafka.admin_interface import Admin, BlockingTransaction, PartitionOffsets
+from eos_sink.errors import OutcomeUnknownError
+from eos_sink.kafka.admin_interface import Admin, PartitionOffsets
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.protocol.values import TransactionState
+from eos_sink.protocol.values import Transaction, TransactionState
 
 NEAR = 0.8
 """The part of a transaction's time after which an operator hears of it."""
@@ -30,7 +31,7 @@ class Holder:
     topic: str
     partition: int
     offset: int
-    transaction: BlockingTransaction
+    transaction: Transaction
     state: TransactionState | None
 
     @property
@@ -53,13 +54,24 @@ def find_holders(
     stable = {each.partition: each.stable for each in partitions if each.stable < each.end}
     if not stable:
         return []
-    found = admin.blocking_transactions(topic, stable, deadline)
-    ids = {each.transactional_id for each in found.values()} - {None}
-    states = admin.describe_transactions(sorted(filter(None, ids)), deadline) if ids else {}
+
+    def find() -> dict[int, Transaction]:
+        found = admin.kafka.control().find_holders([(topic, each) for each in stable], deadline)
+        if silent := sorted(f"{topic}[{n}]" for (_, n), first in found.items() if first is None):
+            raise OutcomeUnknownError(
+                f"No broker has told which transactions are open in {', '.join(silent)}.",
+                remedy="Look again when these partitions have leaders that answer.",
+            )
+        first = {n: each for (_, n), each in found.items() if each is not None}
+        return {n: each.transaction for n, each in first.items() if each.start == stable[n]}
+
+    found = find()
+    ids = {each.transactional_id for each in found.values()} - {""}
+    states = admin.describe_transactions(sorted(ids), deadline) if ids else {}
     # Asked again after the coordinators: one that has ended since holds up no reader.
-    still = admin.blocking_transactions(topic, stable, deadline) if found else {}
+    still = find() if found else {}
     return [
-        Holder(topic, number, stable[number], each, states.get(each.transactional_id or ""))
+        Holder(topic, number, stable[number], each, states.get(each.transactional_id))
         for number, each in sorted(found.items())
         if still.get(number) == each
     ]

@@ -57,6 +57,17 @@ class Transaction:
     producer_id: int
     epoch: int
 
+    def __str__(self) -> str:
+        return self.transactional_id or f"producer id {self.producer_id}"
+
+
+class FirstOpen(NamedTuple):
+    """The oldest open transaction of a partition, and its first offset there. Its id is empty if no
+    coordinator names it, or it may not be seen."""
+
+    transaction: Transaction
+    start: int
+
 
 @dataclass(frozen=True)
 class ProducerIdentity:

@@ -124,8 +124,10 @@ def run(arguments: argparse.Namespace) -> Report:
                 deadline = Deadline(arguments.stall_timeout)
                 # Without the names, what was read is still worth a report.
                 with suppress(EosSinkError):
-                    found = admin.blocking_transactions(arguments.topic, stable, deadline)
-                    return {number: str(each) for number, each in found.items()}
+                    places = [(arguments.topic, number) for number in stable]
+                    found = admin.kafka.control().find_holders(places, deadline)
+                    first = {n: each for (_, n), each in found.items() if each}
+                    return {n: str(e.transaction) for n, e in first.items() if e.start == stable[n]}
                 return {}
 
             with Progress(None if arguments.quiet else sys.stderr) as meter:

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from eos_sink.kafka.admin_interface import Quorum
 from eos_sink.kafka.topic_traces import PartitionTail, Trace
-from eos_sink.protocol.values import ProducerIdentity, TransactionStatus
+from eos_sink.protocol.values import FirstOpen, ProducerIdentity, TransactionStatus
 from eos_sink.rows.rows import Row, Rows
 from tests.contract.harness import SESSION_MS, TIMEOUT_MS, Harness, Task
 from tests.contract.reading import KEY, NAMES, append
@@ -205,13 +205,11 @@ class AdminContract:
         (offset,) = open_.write(topic, b"o", partition=1)
         assert open_.state().partitions == ((topic, 1),)
         admin, deadline = harness.admin(), harness.deadline()
-        found = admin.blocking_transactions(topic, {0: 2, 1: offset, 2: 0}, deadline)
-        assert {n: each.transactional_id for n, each in found.items()} == {
-            1: open_.transactional_id
-        }
-        assert admin.blocking_transactions(topic, {1: offset + 1}, deadline) == {}
+        control = admin.kafka.control()
+        found = control.find_holders([(topic, number) for number in range(3)], deadline)
+        assert found == {(topic, 1): FirstOpen(open_.transaction, offset)}
         missing = f"missing-{harness.names.query}"
-        assert admin.blocking_transactions(missing, {0: 0}, deadline) == {}
+        assert control.find_holders([(missing, 0)], deadline) == {}
         assert topic in admin.kafka.list_topics(deadline)
 
     def test_brokers_and_permissions_are_described(self, harness: Harness) -> None:

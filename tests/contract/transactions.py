@@ -11,7 +11,6 @@ from eos_sink.kafka.retry import retry_until
 from eos_sink.protocol.values import (
     RECORDED_MS,
     EndOutcome,
-    Place,
     ProduceFailed,
     ProducerFenced,
     Transaction,
@@ -296,16 +295,20 @@ class ControlContract:
         control, place = harness.kafka().control(), (topic, 0)
         end(harness, tasks[0].transaction, commit=True)
 
-        def wait_for(holders: dict[Place, Transaction]) -> None:
+        def wait_for(*holders: Transaction) -> None:
             # The marker comes soon after EndTxn is answered.
             soon = harness.deadline()
-            found = retry_until(soon, lambda: control.find_holders([place], soon), holders.__eq__)
-            assert found == holders
 
-        wait_for({place: tasks[1].transaction})
+            def find() -> tuple[Transaction, ...]:
+                found = control.find_holders([place], soon)
+                return tuple(each.transaction for each in found.values() if each)
+
+            assert retry_until(soon, find, holders.__eq__) == holders
+
+        wait_for(tasks[1].transaction)
         for task in tasks[1:]:
             end(harness, task.transaction, commit=False)
-        wait_for({})
+        wait_for()
 
     def test_list_open_sees_open_transactions_under_the_prefix_only(self, harness: Harness) -> None:
         topic = harness.create_topic()

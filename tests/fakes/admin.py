@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from eos_sink.errors import OutcomeUnknownError
 from eos_sink.kafka.admin_interface import (
     Admin,
-    BlockingTransaction,
     Broker,
     LogLine,
     LogPage,
@@ -23,7 +22,7 @@ from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 from eos_sink.protocol.values import Position, TransactionState
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import LOG_TOPIC, FakeKafka
-from tests.fakes.log import Outcome, PartitionLog, Topic
+from tests.fakes.log import PartitionLog, Topic
 
 
 class FakeAdmin:
@@ -103,16 +102,6 @@ class FakeAdmin:
                 for log in self._partitions(name)
             )
             for name in topics
-        }
-
-    def blocking_transactions(
-        self, topic: str, stable: Mapping[int, int], deadline: Deadline
-    ) -> Mapping[int, BlockingTransaction]:
-        return {
-            log.partition: BlockingTransaction(entry.txn.producer_id, entry.txn.transactional_id)
-            for log in self._partitions(topic)
-            for entry in log.all_from(log.last_stable)[:1]
-            if entry.txn.outcome is Outcome.OPEN and stable.get(log.partition) == entry.offset
         }
 
     def list_groups(self, prefix: str, deadline: Deadline) -> Sequence[str] | Unseen:

@@ -13,6 +13,7 @@ from eos_sink.kafka.log_topic import may_be_log
 from eos_sink.kafka.topic_traces import PartitionTail, Trace
 from eos_sink.protocol.values import (
     EndOutcome,
+    FirstOpen,
     Hanging,
     HangingLook,
     MemberRefused,
@@ -179,10 +180,13 @@ class FakeControl:
         without = frozenset(place for place, log in partitions.items() if not log.has_leader)
         return HangingLook([], without)
 
-    def find_holders(self, places: Iterable[Place], deadline: Deadline) -> dict[Place, Transaction]:
-        logs = {(name, n): self._cluster.topics[name].partitions[n] for name, n in places}
+    def find_holders(
+        self, places: Iterable[Place], deadline: Deadline
+    ) -> dict[Place, FirstOpen | None]:
+        topics = self._cluster.topics
+        logs = {(name, n): topics[name].partitions[n] for name, n in places if name in topics}
         return {
-            place: row.txn.identity
+            place: FirstOpen(row.txn.identity, row.offset)
             for place, log in logs.items()
             for row in log.all_from(log.last_stable)[:1]
         }

@@ -9,7 +9,6 @@ import pytest
 
 from eos_sink.errors import ClusterError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames, TaskId
-from eos_sink.kafka.admin_interface import BlockingTransaction
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops.alerts import AlertKind, find_alerts
@@ -18,8 +17,14 @@ from eos_sink.ops.status import Driver as Driving
 from eos_sink.ops.status import group_by_query
 from eos_sink.protocol.model import BatchId, LogRecord
 from eos_sink.protocol.outcome import Outcome
-from eos_sink.protocol.values import Position, Transaction, TransactionState, TransactionStatus
-from tests.fakes.kafka import FakeKafka
+from eos_sink.protocol.values import (
+    FirstOpen,
+    Position,
+    Transaction,
+    TransactionState,
+    TransactionStatus,
+)
+from tests.fakes.kafka import FakeControl, FakeKafka
 from tests.fakes.producer import FakeProducer
 from tests.ops.operator import Eye
 from tests.protocol.driver import Driver, decide_and_die
@@ -342,8 +347,10 @@ def test_a_holder_that_no_coordinator_names_is_not_seen(
     Driver(world).run(0, [b"a"])
     eye = Eye(world)
     foreign_transaction(world)
-    holder = BlockingTransaction(77, None)
-    monkeypatch.setattr(eye.admin, "blocking_transactions", lambda *_: {0: holder})
+    unnamed = FirstOpen(
+        Transaction("", 77, 0), world.cluster.topics[TOPIC].partitions[0].last_stable
+    )
+    monkeypatch.setattr(FakeControl, "find_holders", lambda *_: {(TOPIC, 0): unnamed})
     (alert,) = find_alerts(eye.snapshot())
     assert alert.kind is AlertKind.UNSEEN
     assert "producer id 77" in alert.text

@@ -43,6 +43,7 @@ from eos_sink.protocol.outcome import (
 from eos_sink.protocol.reconcile import View
 from eos_sink.protocol.values import (
     EndOutcome,
+    FirstOpen,
     Place,
     Position,
     Transaction,
@@ -119,7 +120,7 @@ class Canned:
     def markers(self, asked: Mapping[Position, Any], deadline: Deadline) -> dict[Position, bool]:
         return {} if self.marker is None else dict.fromkeys(asked, self.marker)
 
-    def find_holders(self, *_: object) -> dict[Place, Transaction]:
+    def find_holders(self, *_: object) -> dict[Place, FirstOpen | None]:
         return {}
 
     def list_offsets(self, *_: object) -> dict[str, Unseen]:

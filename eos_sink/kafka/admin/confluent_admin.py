@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError
 
-from eos_sink.errors import ClusterError, EosSinkError, OutcomeUnknownError
+from eos_sink.errors import ClusterError, OutcomeUnknownError
 from eos_sink.kafka import admin_requests
 from eos_sink.kafka.admin_interface import (
-    BlockingTransaction,
     Broker,
     LogLine,
     LogPage,
@@ -123,28 +122,6 @@ class ConfluentAdmin:
             elif isinstance(known, tuple):
                 found[name] = (*known, part)
         return found
-
-    def blocking_transactions(
-        self, topic: str, stable: Mapping[int, int], deadline: Deadline
-    ) -> Mapping[int, BlockingTransaction]:
-        from eos_sink.kafka.hanging import find_open
-
-        control, names = self._clients.control(), dict[int, str]()
-        opened, unheard = find_open(control.wire, [topic], deadline)
-        silent = sorted(f"{name}[{number}]" for name, number in unheard if number in stable)
-        if silent:
-            raise OutcomeUnknownError(
-                f"No broker has told which transactions are open in {', '.join(silent)}.",
-                remedy="Look again when these partitions have leaders that answer.",
-            )
-        producers = {
-            each.place[1]: each.producer_id
-            for each in sorted(opened)
-            if each.start == stable.get(each.place[1])
-        }
-        with suppress(EosSinkError):
-            names = control.name_producers(producers.values(), deadline) if producers else {}
-        return {n: BlockingTransaction(each, names.get(each)) for n, each in producers.items()}
 
     def list_groups(self, prefix: str, deadline: Deadline) -> Sequence[str] | Unseen:
         from eos_sink.kafka.admin.groups import list_groups

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from eos_sink.kafka.admin_interface import (
-    BlockingTransaction,
     Clock,
     MemberDescription,
     Quorum,
@@ -23,7 +22,7 @@ from eos_sink.ops.doctor.findings import Level
 from eos_sink.ops.history import Unreadable
 from eos_sink.ops.holders import Holder
 from eos_sink.protocol.model import BatchId, Inlined, RowDigest
-from eos_sink.protocol.values import Position, TransactionStatus
+from eos_sink.protocol.values import Position, Transaction, TransactionStatus
 from tests.ops.doctor.cases import (
     CLUSTER,
     COMMANDS,
@@ -66,7 +65,7 @@ def test_without_faults_every_check_is_ok() -> None:
 def holder(status: TransactionStatus, age_ms: int = 1_000) -> dict[str, Any]:
     name = f"eos-sink-{QUERY}-0-3"
     its = state(name, status, NOW_MS - age_ms)
-    return {"holders": {"readings": [Holder("readings", 2, 40, BlockingTransaction(7, name), its)]}}
+    return {"holders": {"readings": [Holder("readings", 2, 40, Transaction(name, 7, 0), its)]}}
 
 
 def test_an_open_transaction_of_a_batch_that_is_written_is_no_fault() -> None:
@@ -351,7 +350,7 @@ CASES: list[tuple[str, Level, dict[str, Any], str, str]] = [
     (
         "readers",
         UNSEEN,
-        {"holders": {"readings": [Holder("readings", 2, 40, BlockingTransaction(7, None), None)]}},
+        {"holders": {"readings": [Holder("readings", 2, 40, Transaction("", 7, 0), None)]}},
         "producer id 7, which holds readers up at readings[2] from offset 40 on",
         "",
     ),
