@@ -74,7 +74,8 @@ def test_a_start_learns_from_the_marker_how_what_readers_cannot_see_yet_has_ende
         waits = Deadline(SOON_S)
         place = topic, 0
         first = query.kafka.control().find_holders([place], Deadline(SOON_S))[place]
-        assert first and str(first.transaction) == foreign
+        assert first is not None
+        assert str(first.transaction) == foreign
         plan = query.plan()
         assert not waits.passed
         assert plan.lost == ({0} if how == "aborted" else set())

@@ -13,7 +13,7 @@ from typing import TypeGuard
 from eos_sink.errors import ClusterError, EosSinkError, OutcomeUnknownError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Kafka
+from eos_sink.kafka.interfaces import Kafka, TopicDescription
 from eos_sink.messages import Reason, stop
 from eos_sink.protocol.values import TransactionState, TransactionStatus
 
@@ -64,12 +64,16 @@ def waits_for_leader(error: BaseException) -> TypeGuard[OutcomeUnknownError]:
 
 
 def _explain(kafka: Kafka, names: QueryNames) -> EosSinkError | None:
-    control, soon = kafka.control(), Deadline(_EXPLAIN_S)
+    soon = Deadline(_EXPLAIN_S)
     state = describe_driver(kafka, names, soon)
     if not state.is_ending or not state.partitions:
         return None
-    without = control.find_leaderless(state.partitions, soon)
-    waits = [f"{topic}[{number}]" for topic, number in without or sorted(state.partitions)]
+    places = sorted(state.partitions)
+    topics = kafka.describe_topics([topic for topic, _ in places], soon)
+    shown = [topic for topic in topics.values() if isinstance(topic, TopicDescription)]
+    leaderless = {(topic.name, number) for topic in shown for number in topic.leaderless}
+    without = [place for place in places if place in leaderless]
+    waits = [f"{topic}[{number}]" for topic, number in without or places]
     return stop(
         Reason.NO_LEADER if without else Reason.NO_MARKERS,
         became=_became(state),

@@ -77,24 +77,11 @@ def list_brokers(wire: Wire, deadline: Deadline) -> dict[int, tuple[str, int]]:
     return {node: wire.address(node) for node in brokers}
 
 
-def list_topics(wire: Wire, deadline: Deadline) -> list[str]:
-    """All topics that this principal may describe.
-
-    Raises:
-        OutcomeUnknownError: the cluster does not answer.
-    """
-    ask = partial(wire.fetch_metadata, None)
-    return sorted(row.name for row in _ask_any(wire, ask, "The topics cannot be listed", deadline))
-
-
-def find_topic_ids(wire: Wire, names: Collection[str], deadline: Deadline) -> dict[str, str]:
-    """The id of each of the topics that exists and may be seen.
-
-    Raises:
-        OutcomeUnknownError: the cluster does not answer.
-    """
-    ask = partial(wire.fetch_metadata, list(names))
-    rows = _ask_any(wire, ask, "The ids of topics cannot be read", deadline) if names else ()
+def find_topic_ids(wire: Wire, names: Collection[str] | None, deadline: Deadline) -> dict[str, str]:
+    """See `eos_sink.kafka.interfaces.Kafka.topic_ids`."""
+    what = "The topics cannot be listed" if names is None else "The ids of topics cannot be read"
+    ask = partial(wire.fetch_metadata, names)
+    rows = _ask_any(wire, ask, what, deadline) if names is None or names else ()
     return {row.name: str(row.topic_id) for row in rows if not row.error_code}
 
 

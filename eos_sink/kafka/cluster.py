@@ -215,7 +215,7 @@ class ConfluentKafka:
         needed = "Describe", "DescribeConfigs"
         return {name: show_topic(name, topic, *needed) for name, topic in found.items()}
 
-    def topic_ids(self, topics: Collection[str], deadline: Deadline) -> Mapping[str, str]:
+    def topic_ids(self, topics: Collection[str] | None, deadline: Deadline) -> Mapping[str, str]:
         from eos_sink.kafka.admin_requests import find_topic_ids
 
         return find_topic_ids(self.clients.control().wire, topics, deadline)
@@ -229,11 +229,6 @@ class ConfluentKafka:
         from eos_sink.kafka.source_group import fetch_offsets
 
         return fetch_offsets(self.clients.control().wire, group, deadline)
-
-    def list_topics(self, deadline: Deadline) -> Collection[str]:
-        from eos_sink.kafka.admin_requests import list_topics
-
-        return list_topics(self.clients.control().wire, deadline)
 
     def log_bounds(
         self, places: Collection[Place], deadline: Deadline

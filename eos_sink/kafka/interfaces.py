@@ -89,6 +89,10 @@ class TopicDescription:
         """Of the partition that has the fewest."""
         return min((part.replicas for part in self.partitions.values()), default=0)
 
+    @property
+    def leaderless(self) -> list[int]:
+        return sorted(number for number, part in self.partitions.items() if part.leader < 0)
+
     def setting(self, name: str) -> str | None:
         """Return the value, or None if there is no such setting, or it may not be seen."""
         return None if isinstance(self.settings, Unseen) else self.settings.get(name)
@@ -245,9 +249,6 @@ class TransactionControl(Protocol):
     def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
         """The coordinator's state of each id; MISSING for an unknown one."""
 
-    def find_leaderless(self, partitions: Iterable[Place], deadline: Deadline) -> list[Place]:
-        """Those of these topics and partitions that have no leader, as far as a broker says."""
-
     def find_hanging(
         self, topics: Iterable[str], ids: Collection[str], prefix: str, deadline: Deadline
     ) -> HangingLook:
@@ -401,17 +402,14 @@ class Kafka(Protocol):
     ) -> Mapping[str, TopicDescription | Unseen | None]:
         """Each topic as it is now; None: it does not exist. Creates none of them."""
 
-    def topic_ids(self, topics: Collection[str], deadline: Deadline) -> Mapping[str, str]:
-        """The id (KIP-516) of each of the topics that exists and may be seen."""
+    def topic_ids(self, topics: Collection[str] | None, deadline: Deadline) -> Mapping[str, str]:
+        """The id (KIP-516) of each of the topics that exists and may be seen; None: of all."""
 
     def group_members(self, group: str, deadline: Deadline) -> Collection[str]:
         """The members of a group, as names for an error; none if the group does not exist."""
 
     def group_offsets(self, group: str, deadline: Deadline) -> Offsets:
         """The offsets of a group, once no transaction holds others that are pending (KIP-447)."""
-
-    def list_topics(self, deadline: Deadline) -> Collection[str]:
-        """The topics that this principal may describe, sorted."""
 
     def log_bounds(
         self, places: Collection[Place], deadline: Deadline

@@ -51,7 +51,7 @@ class Leaders:
         """Those with a partition that has no leader now, or all if no broker says so. A topic that
         was deleted or may not be described, and a transaction that is not known, need none."""
         places = {each: self._places.get(each, frozenset()) for each in transactions}
-        without = self.find_places(frozenset().union(*places.values()), deadline)
+        without = self._find_places(frozenset().union(*places.values()), deadline)
         if without is None:
             return frozenset(places)
         self._warn(without)
@@ -67,7 +67,7 @@ class Leaders:
         look = Deadline(max(deadline.left, _LOOK_S))
         without = retry_until(
             look,
-            lambda: self.find_places(places, look.within(_ANSWER_S)),
+            lambda: self._find_places(places, look.within(_ANSWER_S)),
             lambda answer: answer is not None,
         )
         if without is None:
@@ -83,7 +83,7 @@ class Leaders:
         )
         return frozenset(each for each, places in known.items() if places & without)
 
-    def find_places(self, places: frozenset[Place], deadline: Deadline) -> frozenset[Place] | None:
+    def _find_places(self, places: frozenset[Place], deadline: Deadline) -> frozenset[Place] | None:
         """Those without a leader; None: no broker answers."""
         if not places:
             return frozenset()

@@ -217,15 +217,6 @@ class KafkaPythonControl:
 
         return self._ask_coordinators(list(ids), request, read, deadline)
 
-    def find_leaderless(self, partitions: Iterable[Place], deadline: Deadline) -> list[Place]:
-        asked = frozenset(partitions)
-        found = retry_until(
-            deadline,
-            lambda: self._leaders.find_places(asked, deadline),
-            lambda answer: answer is not None,
-        )
-        return sorted(found or ())
-
     def find_hanging(
         self, topics: Iterable[str], ids: Collection[str], prefix: str, deadline: Deadline
     ) -> HangingLook:

@@ -207,7 +207,7 @@ class _Query:
         elif selected.names is not None:
             names = sorted(selected.names)
         else:
-            names = [t for t in self._kafka.list_topics(self._deadline) if selected.selects(t)]
+            names = sorted(filter(selected.selects, self._kafka.topic_ids(None, self._deadline)))
         if not names:
             raise stop(Reason.NO_SOURCE_TOPIC)
         places: list[Place] = []

@@ -208,7 +208,7 @@ def _describe_topic(name: str, admin: ConfluentAdmin, timeout_s: float) -> Topic
     if isinstance(topic, Unseen):
         raise topic.error(f"Topic {name} cannot be seen")
     if topic is None:
-        names = admin.kafka.list_topics(deadline)
+        names = admin.kafka.topic_ids(None, deadline)
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.3)
         similar = f"Similar names: {', '.join(near)}." if near else "No topic has a similar name."
         servers = admin.kafka.clients.connection["bootstrap.servers"]

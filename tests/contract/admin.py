@@ -210,7 +210,7 @@ class AdminContract:
         assert found == {(topic, 1): FirstOpen(open_.transaction, offset)}
         missing = f"missing-{harness.names.query}"
         assert control.find_holders([(missing, 0)], deadline) == {}
-        assert topic in admin.kafka.list_topics(deadline)
+        assert topic in admin.kafka.topic_ids(None, deadline)
 
     def test_brokers_and_permissions_are_described(self, harness: Harness) -> None:
         admin, name = harness.admin(), f"{harness.names.group}-permission"

@@ -159,14 +159,6 @@ class FakeControl:
         self._cluster.await_answer(deadline, Coordinators.TRANSACTIONS)
         return {name: self._cluster.coordinator.describe(name) for name in ids}
 
-    def find_leaderless(self, partitions: Iterable[Place], deadline: Deadline) -> list[Place]:
-        topics = self._cluster.topics
-        return [
-            (topic, number)
-            for topic, number in sorted(partitions)
-            if not topics[topic].partitions[number].has_leader
-        ]
-
     def find_hanging(
         self, topics: Iterable[str], ids: Collection[str], prefix: str, deadline: Deadline
     ) -> HangingLook:
@@ -393,9 +385,9 @@ class FakeKafka:
     ) -> Mapping[str, TopicDescription | Unseen | None]:
         return {name: self._describe(name) for name in topics}
 
-    def topic_ids(self, topics: Collection[str], deadline: Deadline) -> Mapping[str, str]:
+    def topic_ids(self, topics: Collection[str] | None, deadline: Deadline) -> Mapping[str, str]:
         known = self.cluster.topics
-        return {name: known[name].id for name in topics if name in known}
+        return {name: known[name].id for name in known if topics is None or name in topics}
 
     @port("group_members")
     def group_members(self, group: str, deadline: Deadline) -> Collection[str]:
@@ -408,10 +400,6 @@ class FakeKafka:
         ):
             raise OutcomeUnknownError(f"{group} has pending offsets.", remedy="Wait.")
         return dict(self.cluster.groups.committed.get(group, {}))
-
-    @port("list_topics")
-    def list_topics(self, deadline: Deadline) -> Collection[str]:
-        return sorted(self.cluster.topics)
 
     @port("log_bounds")
     def log_bounds(
@@ -447,7 +435,10 @@ class FakeKafka:
         topic = self.cluster.topics.get(name)
         if topic is None:
             return None
-        parts = {log.partition: PartitionState(1, 1, 1) for log in topic.partitions}
+        parts = {
+            log.partition: PartitionState(1 if log.has_leader else -1, 1, 1)
+            for log in topic.partitions
+        }
         return TopicDescription(name, parts, topic.settings, EVERYTHING, topic.id)
 
     def _visibility(self, witness: Position, transaction: Transaction) -> Visibility | None:

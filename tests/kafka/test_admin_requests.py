@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from eos_sink.errors import OutcomeUnknownError
-from eos_sink.kafka.admin_requests import list_brokers, list_topics, unseen
+from eos_sink.kafka.admin_requests import find_topic_ids, list_brokers, unseen
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.wire import Wire
 from eos_sink.kafka_config.acls import Acl, Resource
@@ -30,7 +30,7 @@ class Silent:
     def fetch_metadata(self) -> None: ...
 
 
-@pytest.mark.parametrize("ask", [list_brokers, list_topics])
+@pytest.mark.parametrize("ask", [list_brokers, lambda wire, soon: find_topic_ids(wire, None, soon)])
 def test_a_cluster_that_answers_nothing_is_an_error_of_the_sink(
     ask: Callable[[Wire, Deadline], object],
 ) -> None:

@@ -211,7 +211,7 @@ class Facts:
         elif selected.names is not None:
             found = {*selected.names}
         else:
-            names = self._ask(self.admin.kafka.list_topics)
+            names = self._ask(lambda soon: self.admin.kafka.topic_ids(None, soon))
             if isinstance(names, Unseen):
                 return SourceFacts(first.group, names)
             found = {*filter(selected.selects, names)}

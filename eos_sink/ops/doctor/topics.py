@@ -78,12 +78,11 @@ def check_copies(topic: TopicDescription, facts: Facts) -> Problems:
         needed = int(settings.get(MIN_IN_SYNC, "1"))
     has = f"{name} has {count_copies(copies)} and {MIN_IN_SYNC}={needed}"
 
-    leaderless = [n for n, part in topic.partitions.items() if part.leader < 0]
     short = {n: part.in_sync for n, part in topic.partitions.items() if part.in_sync < needed}
     behind = [n for n, part in topic.partitions.items() if part.in_sync < part.replicas]
-    if leaderless:
+    if topic.leaderless:
         yield Finding.failure(
-            f"{name} has no leader in partition {shorten(sorted(leaderless))}",
+            f"{name} has no leader in partition {shorten(topic.leaderless)}",
             "That partition can be neither written nor read.",
             f"{describe} --unavailable-partitions",
         )

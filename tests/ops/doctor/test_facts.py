@@ -40,14 +40,13 @@ def cluster(*topics: str) -> FakeCluster:
     return made
 
 
+def fail(*_: object) -> None:
+    raise NO_BROKER
+
+
 def fail_in_describe_topics(name: str, _: Moment) -> None:
     if name == "kafka.describe_topics":
-        raise NO_BROKER
-
-
-def fail_in_list_topics(name: str, _: Moment) -> None:
-    if name == "kafka.list_topics":
-        raise NO_BROKER
+        fail()
 
 
 def silent_about(question: str, brokers: FakeCluster) -> FakeAdmin:
@@ -154,9 +153,11 @@ def test_readers_of_a_topic_that_cannot_be_seen_are_not_said_to_be_fine(
     ]
 
 
-def test_topics_of_a_source_that_cannot_be_listed_are_not_seen() -> None:
+def test_topics_of_a_source_that_cannot_be_listed_are_not_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     admin = FakeAdmin(cluster("out"))
-    admin.kafka.process.hook = fail_in_list_topics
+    monkeypatch.setattr(admin.kafka, "topic_ids", fail)
     given = SourceOptions("others", "/checkpoint", SourceTopics(None, re.compile("^i")))
     found = told(check(admin, replace(SUBJECT, source=given)))
     hidden = (Level.UNSEEN, "the topics of the source: No broker answers")
