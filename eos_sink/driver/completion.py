@@ -17,8 +17,7 @@ import numpy as np
 
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Kafka
-from eos_sink.kafka.topic_traces import PartitionTail
+from eos_sink.kafka.interfaces import Kafka, PartitionTail
 from eos_sink.messages import Reason, stop
 from eos_sink.protocol.model import Decision, RowDigest
 from eos_sink.protocol.rules import Replay

@@ -29,12 +29,11 @@ from eos_sink.shell import quote
 
 # What only the driver needs is imported there: tasks load none of it.
 if TYPE_CHECKING:
-    from eos_sink.kafka.interfaces import OnRow
+    from eos_sink.kafka.interfaces import OnRow, PartitionTail
     from eos_sink.kafka.log_reader import DecisionLogReader
     from eos_sink.kafka.log_topic import LogTopic
     from eos_sink.kafka.member import ConfluentMember
     from eos_sink.kafka.native.client import NativeClient
-    from eos_sink.kafka.topic_traces import PartitionTail
     from eos_sink.kafka.transaction_control import KafkaPythonControl
 
 _LONGEST_SESSION = "group.max.session.timeout.ms"
@@ -168,14 +167,14 @@ class ConfluentKafka:
     def visibility(
         self, witnesses: Mapping[Position, Transaction], deadline: Deadline
     ) -> Mapping[Position, Visibility]:
-        from eos_sink.kafka.visibility import find_visibility
+        from eos_sink.kafka.read_back import find_visibility
 
         return find_visibility(self.clients, witnesses, deadline)
 
     def markers(
         self, asked: Mapping[Position, Transaction], deadline: Deadline
     ) -> Mapping[Position, bool]:
-        from eos_sink.kafka.log_scan import find_markers
+        from eos_sink.kafka.read_back import find_markers
 
         return find_markers(self.clients, asked, deadline)
 
@@ -187,7 +186,7 @@ class ConfluentKafka:
         on_row: OnRow,
         deadline: Deadline,
     ) -> list[PartitionTail]:
-        from eos_sink.kafka.log_scan import scan_topic
+        from eos_sink.kafka.read_back import scan_topic
 
         return scan_topic(self.clients, topic, producers, most, on_row, deadline)
 
@@ -252,7 +251,7 @@ class ConfluentKafka:
         ]
         if not places:
             return {}
-        from eos_sink.kafka.log_scan import read_newest_values
+        from eos_sink.kafka.read_back import read_newest_values
 
         return read_newest_values(self.clients, places, deadline)
 

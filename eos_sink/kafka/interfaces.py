@@ -8,7 +8,7 @@ Each call may block, but not past its deadline. Unless a method says otherwise i
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from eos_sink.errors import ClusterError
@@ -32,7 +32,6 @@ from eos_sink.protocol.values import (
 
 if TYPE_CHECKING:
     # Only tasks need pyarrow.
-    from eos_sink.kafka.topic_traces import PartitionTail
     from eos_sink.rows.rows import Row, Rows
 
 OnRow = Callable[[ProducerIdentity, "Row"], None]
@@ -117,6 +116,44 @@ class Sizes:
 
     record: int | None
     batch: int
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The traces in a partition of one producer's transaction.
+
+    Attributes:
+        rows: its records that are there.
+        committed: the outcome in its marker; None: no marker was found.
+    """
+
+    rows: int = 0
+    committed: bool | None = None
+
+    def more(self, rows: int) -> Trace:
+        return replace(self, rows=self.rows + rows)
+
+    def ended(self, *, committed: bool) -> Trace:
+        return replace(self, committed=committed)
+
+
+@dataclass(frozen=True)
+class PartitionTail:
+    """A partition, and the traces found in it from `read_from` on.
+
+    Attributes:
+        start, stable, end: offsets, as in `eos_sink.kafka.admin_interface.PartitionOffsets`.
+        unread: why a part of it could not be read; empty: all was read.
+    """
+
+    topic: str
+    partition: int
+    start: int
+    stable: int
+    end: int
+    read_from: int
+    traces: Mapping[ProducerIdentity, Trace] = field(default_factory=dict)
+    unread: str = ""
 
 
 class TransactionalProducer(Protocol):

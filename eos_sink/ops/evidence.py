@@ -15,8 +15,7 @@ from eos_sink.driver.evidence import ask_all
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Kafka
-from eos_sink.kafka.topic_traces import PartitionTail, Trace
+from eos_sink.kafka.interfaces import Kafka, PartitionTail, Trace
 from eos_sink.ops.batch_record import BatchRecord, RecordState
 from eos_sink.ops.operator_run import list_hosts
 from eos_sink.protocol.model import Prepared, RowDigest

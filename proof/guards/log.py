@@ -9,7 +9,7 @@ _TRANSACTION = "eos_sink/decision_log/driver_transaction.py"
 _PLANNER = "eos_sink/driver/planner.py"
 _READERS = "eos_sink/kafka/log_reader.py"
 _FETCH = "eos_sink/kafka/fetch.py"
-_VISIBILITY = "eos_sink/kafka/visibility.py"
+_READ_BACK = "eos_sink/kafka/read_back.py"
 _CLOCKS = "tests/protocol/test_clocks.py::"
 _LEADERLESS = "integration/test_leaderless.py::"
 _INLINE = "tests/protocol/test_inline.py::"
@@ -93,7 +93,7 @@ GUARDS = (
         "Records of aborted or open transactions do not count.",
         swap(_FETCH, "fetch_each", "isolation_level=int(committed)", "0")
         + swap(
-            _VISIBILITY,
+            _READ_BACK,
             "find_visibility",
             "committed=True",
             "False",

@@ -178,7 +178,7 @@ FUNCTIONS = (
         "eos_sink/decision_log/claims.py", "check_claims", ("tests/decision_log/test_claims.py",)
     ),
     Function(
-        "eos_sink/kafka/visibility.py",
+        "eos_sink/kafka/read_back.py",
         "_judge",
         ("tests/kafka/test_visibility.py",),
         {"transaction.epoch) after if first.is_control_batch": "both say the same"},

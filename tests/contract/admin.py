@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from eos_sink.kafka.admin_interface import Quorum
-from eos_sink.kafka.topic_traces import PartitionTail, Trace
+from eos_sink.kafka.interfaces import PartitionTail, Trace
 from eos_sink.protocol.values import FirstOpen, ProducerIdentity, TransactionStatus
 from eos_sink.rows.rows import Row, Rows
 from tests.contract.harness import SESSION_MS, TIMEOUT_MS, Harness, Task

@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING
 from eos_sink.errors import ClusterError, ConfigurationError, OutcomeUnknownError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Kafka, OnRow, PartitionState, Sizes, TopicDescription, Unseen
+from eos_sink.kafka.interfaces import (
+    Kafka,
+    OnRow,
+    PartitionState,
+    PartitionTail,
+    Sizes,
+    TopicDescription,
+    Trace,
+    Unseen,
+)
 from eos_sink.kafka.log_topic import may_be_log
-from eos_sink.kafka.topic_traces import PartitionTail, Trace
 from eos_sink.protocol.values import (
     EndOutcome,
     FirstOpen,

@@ -10,10 +10,10 @@ import pytest
 from confluent_kafka import KafkaError
 
 from eos_sink.errors import ClusterError
-from eos_sink.kafka import visibility as module
+from eos_sink.kafka import read_back as module
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.fetch import Fetched
-from eos_sink.kafka.visibility import find_visibility
+from eos_sink.kafka.read_back import find_visibility
 from eos_sink.kafka.wire import Leader
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.protocol.values import Position, Transaction, Visibility

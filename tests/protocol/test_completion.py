@@ -10,7 +10,7 @@ import pytest
 from eos_sink.driver import completion
 from eos_sink.errors import Action, ClusterError, OperatorNeededError, UnfinishedError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.topic_traces import PartitionTail
+from eos_sink.kafka.interfaces import PartitionTail
 from eos_sink.protocol.model import DeadLetters, Route, TaskReport
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Moment
