@@ -186,7 +186,7 @@ def test_neither_a_query_nor_its_operator_shows_a_secret(
     reports, seen = look(), gather(admin, world.options.names)
     assert seen.decision is not None
     decision = replace(seen.decision, by_row=True)
-    written = write_choice(admin.kafka, seen, decision, soon())
+    written = write_choice(admin, seen, decision, soon())
     reports += [
         resolve_command.make_report(seen, "accept", written.seq),
         *look(),

@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> Report:
     deadline = Deadline(arguments.timeout)
     with connect(arguments, arguments.timeout) as admin:
         names = read_query(admin, arguments.query, arguments.prefix, deadline)
-        state = read_source(admin.kafka, names, arguments.group, deadline)
+        state = read_source(admin, names, arguments.group, deadline)
         chosen = _parse_choice(arguments)
         if chosen is None:
             return make_report(names, state)
@@ -73,8 +73,8 @@ def run(arguments: argparse.Namespace) -> Report:
         if not arguments.yes:
             confirm((_warn(chosen),), names.shown)
         deadline = Deadline(arguments.timeout)
-        choose(admin.kafka, names, state, chosen, deadline)
-        return make_report(names, read_source(admin.kafka, names, arguments.group, deadline))
+        choose(admin, names, state, chosen, deadline)
+        return make_report(names, read_source(admin, names, arguments.group, deadline))
 
 
 def _parse_choice(arguments: argparse.Namespace) -> Use | Drop | None:

@@ -86,7 +86,7 @@ def resolve(admin: Admin, arguments: argparse.Namespace) -> Report:
         return _end(admin, evidence, arguments)
     decision = apply_choice(evidence, Choice(option), arguments.partitions)
     check_choice(arguments, evidence, fences=True)
-    written = write_choice(admin.kafka, evidence, decision, Deadline(arguments.timeout))
+    written = write_choice(admin, evidence, decision, Deadline(arguments.timeout))
     return make_report(evidence, option, written.seq)
 
 
@@ -103,7 +103,7 @@ def _end(admin: Admin, evidence: BatchEvidence, arguments: argparse.Namespace) -
     seq = None
     if evidence.not_ended or evidence.undecided or evidence.unseen or not evidence.history.seq:
         check_choice(arguments, evidence, fences=bool(evidence.undecided))
-        view = end_open(admin.kafka, evidence, Deadline(arguments.timeout))
+        view = end_open(admin, evidence, Deadline(arguments.timeout))
         seq = view.entry.seq if view.fenced else None
         evidence = look(admin, arguments)
     return make_report(evidence, _END, seq)

@@ -118,12 +118,9 @@ class Quorum:
     clock: Clock | None = None
 
 
-class Admin(Protocol):
-    """A cluster as an operator looks at it, with one query's connection settings."""
-
-    @property
-    def kafka(self) -> Kafka:
-        """The sink's own clients, to look up outcomes and to carry out a choice."""
+class Admin(Kafka, Protocol):
+    """A cluster as an operator looks at it, with one query's connection settings; and the sink's
+    own clients, to look up outcomes and to carry out a choice."""
 
     def read_log(self, since: Mapping[int, int], deadline: Deadline) -> LogPage | None:
         """All that compaction has left of the decision log, up to each partition's first open
@@ -196,6 +193,3 @@ class Admin(Protocol):
 
     def renew(self) -> None:
         """Close all clients; the next call makes them again."""
-
-    def close(self) -> None:
-        """Close all clients for good."""

@@ -317,8 +317,6 @@ class TransactionControl(Protocol):
             ClusterError: Alter on the cluster is missing.
         """
 
-    def close(self) -> None: ...
-
 
 class LogReader(Protocol):
     """Reads the records of one query in the decision log."""

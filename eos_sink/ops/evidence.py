@@ -167,12 +167,12 @@ def gather_evidence(
         unseen.append(f"{what} Use the version of eos-sink that wrote it.")
     evidence = batch.evidence
     with _noting(unseen):
-        evidence = ask_all(admin.kafka, evidence, deadline)
+        evidence = ask_all(admin, evidence, deadline)
     transactions = list(map(TransactionEvidence, evidence))
     tails: list[PartitionTail] = []
     if tail:
         with _noting(unseen):
-            transactions, tails = _read_ends(admin.kafka, evidence, tail, deadline)
+            transactions, tails = _read_ends(admin, evidence, tail, deadline)
     states: list[TransactionState] = []
     with _noting(unseen):
         states = admin.list_transactions(f"{names.group}-", deadline, ended=True)
@@ -183,7 +183,7 @@ def gather_evidence(
     committed = [state.transaction.transactional_id for state in states if state.has_committed]
     return BatchEvidence(
         **vars(batch),
-        log=admin.kafka.log_topic,
+        log=admin.log_topic,
         tasks=tuple(sorted(tasks, key=lambda task: task.partition)),
         tails=tuple(tails),
         undecided=tuple(undecided(names, states, history.decision)),

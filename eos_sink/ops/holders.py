@@ -56,7 +56,7 @@ def find_holders(
         return []
 
     def find() -> dict[int, Transaction]:
-        found = admin.kafka.control().find_holders([(topic, each) for each in stable], deadline)
+        found = admin.control().find_holders([(topic, each) for each in stable], deadline)
         if silent := sorted(f"{topic}[{n}]" for (_, n), first in found.items() if first is None):
             raise OutcomeUnknownError(
                 f"No broker has told which transactions are open in {', '.join(silent)}.",

@@ -177,7 +177,7 @@ class Observer:
         """Nothing is committed without a record, so a log without queries may have lost them."""
         found: list[str] = []
         with self._collect_problems():
-            control = self._admin.kafka.control()
+            control = self._admin.control()
             found += control.list_committed(self._prefix, _share(deadline))
         return tuple(sorted(found))
 
@@ -241,7 +241,7 @@ class Observer:
             self._ask_again_ms[each.transaction] = now + _TOPICS_AGAIN_MS
         found: dict[Transaction, Evidence] = {}
         with self._collect_problems():
-            asked = ask_topics(self._admin.kafka, wanted, deadline.within(_TOPICS_S))
+            asked = ask_topics(self._admin, wanted, deadline.within(_TOPICS_S))
             found = {each.transaction: each for each in asked}
         self._answers.update(found)
         return tuple(found.get(each.transaction, each) for each in known)

@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> Report:
                 # Without the names, what was read is still worth a report.
                 with suppress(EosSinkError):
                     places = [(arguments.topic, number) for number in stable]
-                    found = admin.kafka.control().find_holders(places, deadline)
+                    found = admin.control().find_holders(places, deadline)
                     first = {n: each for (_, n), each in found.items() if each}
                     return {n: str(e.transaction) for n, e in first.items() if e.start == stable[n]}
                 return {}
@@ -204,14 +204,14 @@ def _describe_topic(name: str, admin: ConfluentAdmin, timeout_s: float) -> Topic
     from eos_sink.kafka.interfaces import Unseen
 
     deadline = Deadline(timeout_s)
-    topic = admin.kafka.describe_topics([name], deadline)[name]
+    topic = admin.describe_topics([name], deadline)[name]
     if isinstance(topic, Unseen):
         raise topic.error(f"Topic {name} cannot be seen")
     if topic is None:
-        names = admin.kafka.topic_ids(None, deadline)
+        names = admin.topic_ids(None, deadline)
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.3)
         similar = f"Similar names: {', '.join(near)}." if near else "No topic has a similar name."
-        servers = admin.kafka.clients.connection["bootstrap.servers"]
+        servers = admin.clients.connection["bootstrap.servers"]
         raise CommandError(
             f"topic {name!r} does not exist on {servers}, or may not be seen. {similar}"
         )
@@ -233,7 +233,7 @@ def _build_options(
             f"--partitions: {arguments.topic} has {len(topic.partitions)} partitions, from 0 on, "
             f"and no {', '.join(map(str, unknown))}"
         )
-    connection = admin.kafka.clients.connection
+    connection = admin.clients.connection
     policy = topic.setting("cleanup.policy")
     return VerifyOptions(
         source=Source(connection["bootstrap.servers"], arguments.topic, connection),

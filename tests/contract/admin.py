@@ -29,7 +29,7 @@ class Look:
         self.keys: list[bytes | None] = []
         self.headers: list[list[tuple[str, bytes | None]] | None] = []
         wanted = frozenset(map(identity, tasks))
-        self.tails: list[PartitionTail] = harness.admin().kafka.scan_topic(
+        self.tails: list[PartitionTail] = harness.admin().scan_topic(
             topic, wanted, most, self._on_row, harness.deadline()
         )
 
@@ -205,12 +205,12 @@ class AdminContract:
         (offset,) = open_.write(topic, b"o", partition=1)
         assert open_.state().partitions == ((topic, 1),)
         admin, deadline = harness.admin(), harness.deadline()
-        control = admin.kafka.control()
+        control = admin.control()
         found = control.find_holders([(topic, number) for number in range(3)], deadline)
         assert found == {(topic, 1): FirstOpen(open_.transaction, offset)}
         missing = f"missing-{harness.names.query}"
         assert control.find_holders([(missing, 0)], deadline) == {}
-        assert topic in admin.kafka.topic_ids(None, deadline)
+        assert topic in admin.topic_ids(None, deadline)
 
     def test_brokers_and_permissions_are_described(self, harness: Harness) -> None:
         admin, name = harness.admin(), f"{harness.names.group}-permission"

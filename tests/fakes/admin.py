@@ -25,7 +25,7 @@ from tests.fakes.kafka import LOG_TOPIC, FakeKafka
 from tests.fakes.log import PartitionLog, Topic
 
 
-class FakeAdmin:
+class FakeAdmin(FakeKafka):
     """Implements `eos_sink.kafka.admin_interface.Admin`.
 
     Attributes:
@@ -35,8 +35,7 @@ class FakeAdmin:
     """
 
     def __init__(self, cluster: FakeCluster) -> None:
-        self.cluster = cluster
-        self.kafka = FakeKafka(cluster)
+        super().__init__(cluster)
         self.denied: set[Resource] = set()
         self.allowed = "\0"
         self.silent: set[str] = set()
@@ -90,7 +89,7 @@ class FakeAdmin:
     ) -> Mapping[str, TransactionState]:
         ids = list(ids)
         self._check_ids(ids, "eos-sink-")
-        return self.kafka.control().describe(ids, deadline)
+        return self.control().describe(ids, deadline)
 
     def list_offsets(
         self, topics: Iterable[str], deadline: Deadline
@@ -146,9 +145,6 @@ class FakeAdmin:
         return True
 
     def renew(self) -> None:
-        pass
-
-    def close(self) -> None:
         pass
 
     def _partitions(self, name: str) -> list[PartitionLog]:

@@ -194,10 +194,6 @@ class FakeControl:
     def end_hanging(self, hanging: Hanging, commit: bool, deadline: Deadline) -> bool:
         raise AssertionError(f"nothing hangs, but {hanging}")
 
-    @port("close")
-    def close(self) -> None:
-        pass
-
 
 class FakeLogReader:
     """Implements `eos_sink.kafka.interfaces.LogReader`.

@@ -37,7 +37,7 @@ class Operator:
     @property
     def process(self) -> Process:
         """The command's."""
-        return self._admin.kafka.process
+        return self._admin.process
 
     def after_join(self, deed: Callable[[], object]) -> None:
         """Do something once the command has joined the query's group."""
@@ -54,10 +54,10 @@ class Operator:
     ) -> Entry:
         evidence = seen or self.looks()
         decision = apply_choice(evidence, choice, partitions)
-        return write_choice(self._admin.kafka, evidence, decision, Deadline(30))
+        return write_choice(self._admin, evidence, decision, Deadline(30))
 
     def ends(self, seen: BatchEvidence | None = None) -> View:
-        return end_open(self._admin.kafka, seen or self.looks(), Deadline(30))
+        return end_open(self._admin, seen or self.looks(), Deadline(30))
 
 
 def bring_into_doubt(world: World, *, committed: bool = True) -> None:

@@ -147,7 +147,7 @@ def test_a_later_look_asks_only_for_what_may_have_changed(world: World) -> None:
     first = eye.snapshot()
     assert [written.record.seq for written in first.records] == [1, 2]
     calls: list[str] = []
-    eye.admin.kafka.process.hook = lambda name, moment: calls.append(name)
+    eye.admin.process.hook = lambda name, moment: calls.append(name)
     again = eye.snapshot()
     assert (again.records, calls) == ((), [])
     assert again.queries == first.queries
@@ -256,7 +256,7 @@ def test_a_witness_that_another_producer_s_transaction_hides_is_known_by_its_mar
     late_attempt(world, 0, 0)
     calls: list[str] = []
     eye = Eye(world)
-    eye.admin.kafka.process.hook = lambda name, moment: calls.append(name)
+    eye.admin.process.hook = lambda name, moment: calls.append(name)
     assert [eye.sees().outcome for _ in range(2)] == [Outcome.COMMITTED] * 2
     assert calls.count("kafka.visibility") == 2  # Before and after one call.
 

@@ -102,10 +102,6 @@ class Canned:
 
     describe_transactions = describe
 
-    @property
-    def kafka(self) -> Canned:
-        return self
-
     def end(
         self, transactions: Iterable[Transaction], commit: bool, deadline: Deadline
     ) -> dict[Transaction, EndOutcome]:

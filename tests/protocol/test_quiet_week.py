@@ -230,7 +230,7 @@ def test_status_does_not_ask_for_what_the_log_calls_settled() -> None:
     world.a_week_passes()
     eye = Eye(world)
     calls: list[str] = []
-    eye.admin.kafka.process.hook = lambda name, moment: calls.append(name)
+    eye.admin.process.hook = lambda name, moment: calls.append(name)
     assert eye.sees().outcome is Outcome.COMMITTED
     assert "kafka.visibility" not in calls
 

@@ -39,7 +39,7 @@ _FIRST_ANSWER_S = 5.0
 _PARTITION_S = 5.0
 
 
-class ConfluentAdmin:
+class ConfluentAdmin(ConfluentKafka):
     """Implements `eos_sink.kafka.admin_interface.Admin`. Imports what only single commands need
     when they call it.
 
@@ -49,15 +49,13 @@ class ConfluentAdmin:
     """
 
     def __init__(self, config: ClusterConfig, timeout_s: float = _FIRST_ANSWER_S) -> None:
-        self.kafka = ConfluentKafka(config, min(_FIRST_ANSWER_S, timeout_s))
-        self._clients = self.kafka.clients
-        self._log_topic = config.log_topic
+        super().__init__(config, min(_FIRST_ANSWER_S, timeout_s))
         self._log_id = ""
 
     def read_log(self, since: Mapping[int, int], deadline: Deadline) -> LogPage | None:
-        topic, wire = self._log_topic, self._clients.control().wire
+        topic, wire = self.log_topic, self.control().wire
         what = f"The decision log {topic} cannot be seen"
-        needed = self._clients.permissions.log_read
+        needed = self.clients.permissions.log_read
         described = admin_requests.describe_topics(wire, [topic], deadline, settings=False)[topic]
         with _convert_denied(what, needed):
             if isinstance(described, KafkaError):
@@ -76,7 +74,7 @@ class ConfluentAdmin:
     def list_transactions(
         self, prefix: str, deadline: Deadline, *, ended: bool = False
     ) -> list[TransactionState]:
-        control = self._clients.control()
+        control = self.control()
         with _convert_denied("Transactions cannot be seen", _describe_ids(prefix)):
             wanted = () if ended else (TransactionStatus.ONGOING,)
             names = control.list_ids(prefix, wanted, deadline)
@@ -86,7 +84,7 @@ class ConfluentAdmin:
     def check_coordinators(self, prefix: str, deadline: Deadline) -> None:
         from eos_sink.kafka.hanging import all_coordinate
 
-        control = self._clients.control()
+        control = self.control()
         with _convert_denied("Transactions cannot be seen", _describe_ids(prefix)):
             if not all_coordinate(control, prefix, deadline):
                 raise OutcomeUnknownError(
@@ -98,14 +96,14 @@ class ConfluentAdmin:
     def describe_transactions(
         self, ids: Iterable[str], deadline: Deadline
     ) -> Mapping[str, TransactionState]:
-        needed = _describe_ids(self._clients.permissions.prefix)
+        needed = _describe_ids(self.clients.permissions.prefix)
         with _convert_denied("Transactions cannot be seen", needed):
-            return self._clients.control().describe(ids, deadline)
+            return self.control().describe(ids, deadline)
 
     def list_offsets(
         self, topics: Iterable[str], deadline: Deadline
     ) -> Mapping[str, tuple[PartitionOffsets, ...] | Unseen]:
-        wire = self._clients.control().wire
+        wire = self.control().wire
         described = admin_requests.describe_topics(wire, topics, deadline, settings=False)
         found: dict[str, tuple[PartitionOffsets, ...] | Unseen] = {}
         places: list[Place] = []
@@ -127,14 +125,14 @@ class ConfluentAdmin:
         from eos_sink.kafka.admin.groups import list_groups
 
         soon = deadline.within(admin_requests.ANSWER_S)
-        return list_groups(self._clients.control().wire, prefix, soon)
+        return list_groups(self.control().wire, prefix, soon)
 
     def describe_groups(
         self, groups: Iterable[str], deadline: Deadline
     ) -> Mapping[str, tuple[MemberDescription, ...] | Unseen]:
         from eos_sink.kafka.admin.groups import describe_groups
 
-        return describe_groups(self._clients.control().wire, groups, deadline)
+        return describe_groups(self.control().wire, groups, deadline)
 
     def describe_brokers(self, deadline: Deadline) -> Sequence[Broker]:
         return self._brokers.describe_brokers(deadline)
@@ -147,14 +145,14 @@ class ConfluentAdmin:
 
     def refusal_to_create_log(self, replicas: int, deadline: Deadline) -> str | Unseen:
         soon = deadline.within(admin_requests.ANSWER_S)
-        wire = self._clients.control().wire
+        wire = self.control().wire
         error = admin_requests.create_topic(
-            wire, self._log_topic, LOG_PARTITIONS, replicas, {}, soon, validate_only=True
+            wire, self.log_topic, LOG_PARTITIONS, replicas, {}, soon, validate_only=True
         )
         if error is None:
             return ""
         if is_denied(error.code()):
-            return f"this principal lacks {self._clients.permissions.log_create}"
+            return f"this principal lacks {self.clients.permissions.log_create}"
         return admin_requests.unseen(error) if error.retriable() else str(error.str())
 
     def may_write(self, transactional_id: str, deadline: Deadline) -> bool | Unseen:
@@ -164,16 +162,13 @@ class ConfluentAdmin:
         return self._brokers.may_join(group, deadline)
 
     def renew(self) -> None:
-        self._clients.renew()
-
-    def close(self) -> None:
-        self.kafka.close()
+        self.clients.renew()
 
     @cached_property
     def _brokers(self) -> BrokerAdmin:
         from eos_sink.kafka.admin.broker_admin import BrokerAdmin
 
-        return BrokerAdmin(self._clients)
+        return BrokerAdmin(self.clients)
 
     def _read_log(self, starts: Mapping[int, int], deadline: Deadline) -> LogPage:
         lines: dict[int, list[LogLine]] = {}
@@ -199,11 +194,11 @@ class ConfluentAdmin:
         lines: list[LogLine] = []
 
         def take(record: Any) -> None:
-            position = Position(self._log_topic, number, record.offset)
+            position = Position(self.log_topic, number, record.offset)
             key = (record.key or b"").decode(errors="replace")
             lines.append(LogLine(key, position, record.timestamp, record.value or b""))
 
-        reader = PartitionReader(self._clients, number, take, start=start)
+        reader = PartitionReader(self.clients, number, take, start=start)
         fetched = reader.read(deadline)
         if fetched.end < start:
             return [], fetched.end

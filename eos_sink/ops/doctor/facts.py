@@ -211,7 +211,7 @@ class Facts:
         elif selected.names is not None:
             found = {*selected.names}
         else:
-            names = self._ask(lambda soon: self.admin.kafka.topic_ids(None, soon))
+            names = self._ask(lambda soon: self.admin.topic_ids(None, soon))
             if isinstance(names, Unseen):
                 return SourceFacts(first.group, names)
             found = {*filter(selected.selects, names)}
@@ -224,7 +224,7 @@ class Facts:
         names = [*self.named, *INTERNAL, self.subject.log]
         if self.source and not isinstance(self.source.topics, Unseen):
             names += self.source.topics
-        seen = self._ask(lambda soon: self.admin.kafka.describe_topics(names, soon))
+        seen = self._ask(lambda soon: self.admin.describe_topics(names, soon))
         return dict.fromkeys(names, seen) if isinstance(seen, Unseen) else seen
 
     @cached_property

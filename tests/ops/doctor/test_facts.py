@@ -157,7 +157,7 @@ def test_topics_of_a_source_that_cannot_be_listed_are_not_seen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     admin = FakeAdmin(cluster("out"))
-    monkeypatch.setattr(admin.kafka, "topic_ids", fail)
+    monkeypatch.setattr(admin, "topic_ids", fail)
     given = SourceOptions("others", "/checkpoint", SourceTopics(None, re.compile("^i")))
     found = told(check(admin, replace(SUBJECT, source=given)))
     hidden = (Level.UNSEEN, "the topics of the source: No broker answers")
@@ -183,7 +183,7 @@ def test_an_unread_partition_of_the_log_is_not_seen_and_blames_no_query() -> Non
 
 def test_topics_that_cannot_be_seen_are_each_unseen() -> None:
     admin = FakeAdmin(cluster("out"))
-    admin.kafka.process.hook = fail_in_describe_topics
+    admin.process.hook = fail_in_describe_topics
     found = look(admin)
     assert set(found.topics.values()) == {NO_ANSWER}
 
