@@ -257,7 +257,6 @@ class SourceReader:
             now,
             group,
             lost,
-            discards_state=self._source.discards_state,
             reads=lambda topic: topics is None or topics.selects(topic),
         )
         known = record.source

@@ -306,6 +306,7 @@ class SourcePosition:
         stale: a later batch of a query was decided without its offsets.
         stateful: the query keeps state in its checkpoint, and rows may wait there.
         others: the batch had rows of other sources, too; only the checkpoint knows their offsets.
+        given_up: an operator has given up what only the checkpoint has, until the next batch.
     """
 
     group: str
@@ -317,6 +318,7 @@ class SourcePosition:
     stale: bool = False
     stateful: bool = False
     others: bool = False
+    given_up: bool = False
 
     @property
     def reached(self) -> Offsets:
