@@ -490,7 +490,7 @@ class Reason:
     )
     CLAIMED_TWICE = Text(
         CommitFailedError,
-        "another run has written the {subject} at the same time, under another identity: "
+        "another run has claimed {subject} at the same time, under another identity: "
         "{other.names.group}. Nothing of this batch is visible.",
         "Make sure that only one of them runs, then start it again.",
         "query=other.names.query prefix=other.names.prefix",

@@ -317,14 +317,15 @@ class Committer:
         if batch.numbering.is_by_spark and is_first:
             from eos_sink.decision_log.claims import read_claims_from
 
-            claims, reached = read_claims_from(self._kafka, stream_subject(batch), deadline)
+            subject = stream_subject(batch)
+            claims, reached = read_claims_from(self._kafka, subject, deadline)
             others = [claim.names for claim in claims if claim.names != self._names]
             if others:
                 from eos_sink.driver.former_identities import leave_former_identities
 
                 group = self._options.source.group if self._options.source else ""
                 leave_former_identities(self._kafka, token, decision, others, group, deadline)
-            return KnownClaims(tuple(others), reached)
+            return KnownClaims(subject, tuple(others), reached)
         return NO_CLAIMS
 
     def _check_source(

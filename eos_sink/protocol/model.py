@@ -596,8 +596,9 @@ def group_subject(group: str) -> str:
 
 
 class KnownClaims(NamedTuple):
-    """What was read of a stream's claims: the other identities, and where the log goes on."""
+    """What was read of a subject's claims: the other identities, and where the log goes on."""
 
+    subject: str = ""
     names: tuple[QueryNames, ...] = ()
     reached: int = 0
 
