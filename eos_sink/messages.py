@@ -481,11 +481,11 @@ class Reason:
         "answer, or remove asyncProgressTrackingEnabled.",
         "batch=number file",
     )
-    OFFSETS_OF_LATER_RUN = Text(
+    OFFSETS_OF_ANOTHER_RUN = Text(
         SupersededError,
-        "{file} was written by a later run of the query, which has begun {batch} again. Nothing of "
+        "{file} was written by another run of the query, which has begun {batch}, too. Nothing of "
         "the batch of this run is visible.",
-        "Let the newer run go on. If it has ended, start this query again.",
+        "Let the other run go on. If it has ended, start this query again.",
         "batch=batch.batch file",
     )
     CLAIMED_TWICE = Text(
