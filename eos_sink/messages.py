@@ -120,7 +120,10 @@ _GIVE_TOPIC = "Give each row the name of a topic for rows, or filter such rows."
 _READS_BACK = "Start the query again: it reads back what was decided and finishes it."
 _START = "start the query with startingOffsets=eos_sink.starting_offsets(options)."
 _OF_PAIRS = "batch=batch.batch stream=batch.stream group=known.group stands begins"
-_OLD_CHECKPOINT = "Continue with the old checkpoint."
+_OLD_CHECKPOINT = (
+    "Continue with the old checkpoint. To give up on purpose what only that has: {offsets} "
+    "--give-up-state"
+)
 _OF_STREAM = "stream=batch.stream"
 _OF_BEGUN = "batch=batch.batch stream=batch.stream begins"
 _LEFT_OUT = (
@@ -478,16 +481,16 @@ class Reason:
         "answer, or remove asyncProgressTrackingEnabled.",
         "batch=number file",
     )
-    OFFSETS_OF_LATER_RUN = Text(
+    OFFSETS_OF_ANOTHER_RUN = Text(
         SupersededError,
-        "{file} was written by a later run of the query, which has begun {batch} again. Nothing of "
+        "{file} was written by another run of the query, which has begun {batch}, too. Nothing of "
         "the batch of this run is visible.",
-        "Let the newer run go on. If it has ended, start this query again.",
+        "Let the other run go on. If it has ended, start this query again.",
         "batch=batch.batch file",
     )
     CLAIMED_TWICE = Text(
         CommitFailedError,
-        "another run has written the {subject} at the same time, under another identity: "
+        "another run has claimed {subject} at the same time, under another identity: "
         "{other.names.group}. Nothing of this batch is visible.",
         "Make sure that only one of them runs, then start it again.",
         "query=other.names.query prefix=other.names.prefix",
@@ -704,8 +707,7 @@ class Reason:
     LOST_STATE = Text(
         OperatorNeededError,
         "{begins_new}, but that of {last} has state. Rows that wait in it (aggregates, joins, "
-        "watermarks) were read and are in no topic yet; a new checkpoint would lose them, which "
-        "option eos.source.discard.state=true allows.",
+        "watermarks) were read and are in no topic yet; a new checkpoint would lose them.",
         _OLD_CHECKPOINT,
         _OF_STREAM,
     )
@@ -713,7 +715,7 @@ class Reason:
         OperatorNeededError,
         "{begins_new}, and {last} had rows of other sources than the Kafka topics whose offsets "
         "the decision log has ({topics_some}). A new checkpoint would read the others from "
-        "elsewhere, which option eos.source.discard.state=true allows.",
+        "elsewhere.",
         _OLD_CHECKPOINT,
         _OF_STREAM,
     )
@@ -770,9 +772,8 @@ class Reason:
         "the query cannot go on where it stands in its source: {gone}. Rows that it had not read "
         "there are lost, and the state of its checkpoint with them, since a new one has to begin "
         "behind them. Nothing was written.",
-        "Run {offsets} --drop {gone_topics}: the query goes on at the first row that is there. "
-        "Delete the checkpoint directory {location}, add eos.source.discard.state=true to the "
-        f"options, and {_START}",
+        "Run {offsets} --drop {gone_topics} --give-up-state: the query goes on at the first row "
+        f"that is there. Delete the checkpoint directory {{location}}, and {_START}",
         "places",
     )
     ROWS_GONE_BEFORE_GROUP = Text(

@@ -37,8 +37,6 @@ from eos_sink.sink_options import (
     Version,
 )
 
-DISCARD_STATE = "eos.source.discard.state"
-
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -109,12 +107,6 @@ OPTIONS = (
         "120000",
         "Time in ms for one plan with its recovery, one commit or one abort of the driver, and for "
         "each step of a task.",
-    ),
-    Option(
-        DISCARD_STATE,
-        "false",
-        "Whether a new checkpoint may continue without what only the old one has: state, whose "
-        "waiting rows are lost, and offsets of other sources.",
     ),
     Option(
         PROVIDER,
@@ -419,7 +411,7 @@ def _late_checkpoint(options: Mapping[str, str]) -> str | None:
 
 
 def _source(options: Mapping[str, str]) -> SourceOptions | None:
-    group, discards_state = _given(options, SOURCE_GROUP), _flag(options, DISCARD_STATE)
+    group = _given(options, SOURCE_GROUP)
     if group is None:
         return None
     if not _PRINTABLE.fullmatch(group) or group.startswith(_prefix(options)):
@@ -454,7 +446,7 @@ def _source(options: Mapping[str, str]) -> SourceOptions | None:
     from eos_sink.kafka_config.source_topics import parse_source_topics
 
     topics = parse_source_topics(options)
-    return SourceOptions(group, normalised_location(checkpoint), topics, discards_state)
+    return SourceOptions(group, normalised_location(checkpoint), topics)
 
 
 def _destinations(options: Mapping[str, str]) -> Destinations | None:

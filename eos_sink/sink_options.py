@@ -28,13 +28,11 @@ class SourceOptions:
         group: the consumer group that gets them.
         checkpoint: Spark's checkpoint location, where they are; may contain secrets.
         topics: the source's topics; None: as the checkpoint shows.
-        discards_state: a new checkpoint may go on without what only the one before has.
     """
 
     group: str
     checkpoint: str = field(repr=False)
     topics: SourceTopics | None = None
-    discards_state: bool = False
 
 
 @dataclass(frozen=True)

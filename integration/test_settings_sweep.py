@@ -38,7 +38,6 @@ OF_OPTIONS: dict[str, tuple[str, ...]] = {
     "eos.dead.letter.topic": (OTHER, TOPIC),
     # A run of this module has no checkpoint.
     "eos.source.group.id": ("readers", "eos-sink-readers"),
-    "eos.source.discard.state": ("true", "false", "x"),
     "eos.inline.bytes": ("-1", "0", "1000", MOST),
     "eos.log.topic": ("another_log", "no/topic"),
     "eos.log.replication.factor": ("0", "1", "3", MOST),

@@ -128,6 +128,11 @@ class Copy:
         return sum(described.values()), query["source"]["lag"]
 
 
+def change_offsets(copy: Copy, *choice: str) -> None:
+    query, reach = copy.options["eos.id"], ["--bootstrap-server", copy.kafka.bootstrap_servers]
+    run_command("offsets", query, *reach, *choice, "--yes", "--take-over", expect=None)
+
+
 def has_offsets(copy: Copy, topic: str) -> bool:
     """True if the group has offsets in a topic."""
     with admin_client(copy.kafka.bootstrap_servers) as admin:
@@ -299,9 +304,9 @@ def test_a_query_that_keeps_state_needs_its_checkpoint(copy: Copy) -> None:
     copy.lose_checkpoint()
     with pytest.raises(OperatorNeededError):
         copy.frame()
-    copy.options["eos.source.discard.state"] = "true"
+    change_offsets(copy, "--give-up-state")
     copy.add(30)
-    copy.run()
+    copy.run_after_command()
     assert_each_once(copy.rows(), copy.expected)
 
 
@@ -475,11 +480,6 @@ def test_an_operator_resets_the_group_and_accepts_it(copy: Copy) -> None:
     assert_each_once(copy.rows(), [*copy.expected, *again])
 
 
-def drop(copy: Copy, topic: str) -> None:
-    query, reach = copy.options["eos.id"], ["--bootstrap-server", copy.kafka.bootstrap_servers]
-    run_command("offsets", query, *reach, "--drop", topic, "--yes", "--take-over", expect=None)
-
-
 def delete_topic(copy: Copy, topic: str) -> None:
     with admin_client(copy.kafka.bootstrap_servers) as admin:
         admin.delete_topics([topic])
@@ -508,7 +508,7 @@ def test_a_topic_is_deleted_and_created_again(copy: Copy, partitions: int, rows:
     copy.add(30)
     with pytest.raises(OperatorNeededError, match="deleted and created again"):
         copy.frame()
-    drop(copy, other)
+    change_offsets(copy, "--drop", other)
     copy.run_after_command()
     assert_each_once(copy.rows(), copy.expected)
 
@@ -561,7 +561,7 @@ def test_a_topic_is_removed_deleted_created_and_added_again(copy: Copy) -> None:
     copy.lose_checkpoint()
     with pytest.raises(OperatorNeededError, match="deleted and created again"):
         copy.frame()
-    drop(copy, other)
+    change_offsets(copy, "--drop", other)
     copy.run_after_command()
     assert_each_once(copy.rows(), copy.expected)
 
@@ -577,7 +577,7 @@ def test_a_topic_is_removed_and_deleted(copy: Copy) -> None:
     delete_topic(copy, other)
     with pytest.raises(OperatorNeededError, match="does not exist any more"):
         copy.frame()
-    drop(copy, other)
+    change_offsets(copy, "--drop", other)
     copy.add(30)
     copy.run_after_command()
     assert_each_once(copy.rows(), copy.expected)

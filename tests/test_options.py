@@ -66,7 +66,7 @@ ONE_BY_ONE = [o.name for o in OPTIONS if o.name not in ("kafka.*", *OF_WRITES)]
 def test_the_case_of_a_name_does_not_matter(name: str, chance: object) -> None:
     values = {"eos.log.topic": "log", "topic": "t"}
     values |= {"eos.native": "false", "eos.metrics.log": "true"}
-    values |= {"eos.oauth.token.provider": "module:function", "eos.source.discard.state": "true"}
+    values |= {"eos.oauth.token.provider": "module:function"}
     value = values.get(name, "5000")
     mixed = "".join(chance.choice([c.upper(), c]) for c in name)  # type: ignore[attr-defined]
     given = {**ENOUGH, "checkpointLocation": "/c"}

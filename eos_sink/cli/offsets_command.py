@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
 
 from eos_sink.cli.admin_client import connect
 from eos_sink.cli.arguments import add_changes_timeout, add_connection
@@ -27,6 +28,7 @@ examples:
   eos-sink offsets payments --bootstrap-server kafka:9092 --use group    a reset of the group counts
   eos-sink offsets payments --bootstrap-server kafka:9092 --use record   the group gets them again
   eos-sink offsets payments --bootstrap-server kafka:9092 --drop orders   orders was created again
+  eos-sink offsets payments --bootstrap-server kafka:9092 --give-up-state   lose what waits in state
 """
 EXIT_CODES = {
     ExitCode.OK: "the log and the group agree, or the choice is carried out",
@@ -54,6 +56,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "topic, which may have been created again. The query goes on at the first row there is."
     )
     parser.add_argument("--drop", metavar="TOPIC[,TOPIC]", help=help_)
+    help_ = (
+        "Let a new checkpoint go on without what only the old one has: state, whose waiting rows "
+        "are lost, and the offsets of other sources."
+    )
+    parser.add_argument("--give-up-state", action="store_true", help=help_)
     add_yes(parser)
     add_take_over(parser)
 
@@ -71,25 +78,31 @@ def run(arguments: argparse.Namespace) -> Report:
         run, hosts = state.entry.record.run, list_hosts(members)
         check_driver(names, run, hosts, take_over=arguments.take_over)
         if not arguments.yes:
-            confirm((_warn(chosen),), names.shown)
+            confirm([*_warn(chosen)], names.shown)
         deadline = Deadline(arguments.timeout)
         choose(admin, names, state, chosen, deadline)
         return make_report(names, read_source(admin, names, arguments.group, deadline))
 
 
 def _parse_choice(arguments: argparse.Namespace) -> Use | Drop | None:
-    if arguments.use and arguments.drop:
-        raise CommandError("--use and --drop are two choices: give one")
-    if arguments.drop:
-        return Drop(frozenset(filter(None, (topic.strip() for topic in arguments.drop.split(",")))))
+    dropped, state = arguments.drop or "", arguments.give_up_state
+    if arguments.use and (dropped or state):
+        raise CommandError("--use and giving up rows are two choices: give one")
+    if dropped or state:
+        topics = filter(None, (topic.strip() for topic in dropped.split(",")))
+        return Drop(frozenset(topics), state)
     return Use(arguments.use) if arguments.use else None
 
 
-def _warn(chosen: Use | Drop) -> str:
-    if isinstance(chosen, Drop):
+def _warn(chosen: Use | Drop) -> Iterator[str]:
+    if isinstance(chosen, Use):
+        yield f"--use {chosen.value}: {_CONSEQUENCES[chosen.value]}."
+        return
+    if chosen.topics:
         topics = ", ".join(sorted(chosen.topics))
-        return f"--drop: rows of {topics} that were not read before they were deleted are given up."
-    return f"--use {chosen.value}: {_CONSEQUENCES[chosen.value]}."
+        yield f"--drop: rows of {topics} that were not read before they were deleted are given up."
+    if chosen.state:
+        yield "--give-up-state: rows that wait in the state of the old checkpoint are lost."
 
 
 def _make_row(place: Place, offset: int | None, committed: int | None, end: int | None) -> TableRow:
@@ -124,6 +137,8 @@ def make_report(names: QueryNames, state: SourceState) -> Report:
             f"Group {state.group} has other offsets than the log, so a new checkpoint stops. Add "
             "--use record or --use group."
         )
+    if position is not None and position.given_up:
+        notes.append("A new checkpoint may go on without what only the old one has.")
     document = {
         "query": names.query,
         **source_document(state.group, position, state.lag),

@@ -44,13 +44,13 @@ def read_claims_from(
 def check_claims(
     kafka: Kafka, claim: Claim, known: KnownClaims, end: int | None, deadline: Deadline
 ) -> None:
-    """Check that no other identity has claimed a stream since its claims were read. Of two that
-    claim it at once, the later one in the log waits for the outcome of the other. Frames of one
-    batch may do so.
+    """Check that no other identity has claimed a stream or group since its claims were read. Of two
+    that claim it at once, the later one in the log waits for the outcome of the other. Frames of
+    one batch may claim one stream.
 
     Args:
         claim: is in the log, in an open transaction.
-        known: what was read of the stream's claims; the log may have megabytes before the others.
+        known: what was read of its claims; the log may have megabytes before the others.
         end: the claim's offset; None: it is not known, and this transaction is waited for in vain.
 
     Raises:
@@ -58,6 +58,6 @@ def check_claims(
     """
     claims, _ = read_claims_from(kafka, claim.subject, deadline, known.reached, end)
     for other in claims:
-        are_frames = other.numbering is claim.numbering is Numbering.FOREACH
+        are_frames = other.numbering is claim.numbering is Numbering.FOREACH and claim.is_of_stream
         if other.names not in (claim.names, *known.names) and not are_frames:
             raise stop(Reason.CLAIMED_TWICE, subject=claim.subject, other=other)

@@ -244,7 +244,7 @@ class DecisionRegister:
             vote: called in each attempt, when all of the driver's transaction is on the brokers.
                 Its error aborts the transaction and is raised, except that the write is tried again
                 after ProducerFenced.
-            known: of the claims of a first decision's stream.
+            known: of the claims of a first decision's stream, or a first position's group.
 
         Raises:
             ProduceFailedError: Kafka did not take one of the rows, or an earlier attempt's may be
@@ -252,7 +252,7 @@ class DecisionRegister:
             SupersededError: the log has moved on, or the plan's member was replaced.
             OperatorNeededError: the log has moved back.
             CommitFailedError: the plan's member is no longer known to the group; or another
-                identity has claimed the stream.
+                identity has claimed the stream or group.
             OutcomeUnknownError: no answer by the deadline, or others have followed the record.
         """
         write = _Write(token, change, rows, vote, known, deadline)
@@ -367,8 +367,8 @@ class DecisionRegister:
         producer.check()
         self._check_end(write, sent, opened.reached, answer)
         for claim, own in claimed:
-            if claim.is_of_stream:
-                # Only at a stream's first decision.
+            if claim.is_of_stream or claim.subject == write.known.subject:
+                # Only at a stream's first decision, or the first position of all.
                 from eos_sink.decision_log.claims import check_claims
 
                 check_claims(self._kafka, claim, write.known, own.at, answer)

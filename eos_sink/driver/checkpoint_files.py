@@ -54,16 +54,18 @@ def check_query(files: CheckpointFiles, query: str) -> None:
         )
 
 
-def await_own(files: CheckpointFiles, batch: BatchId, planned_ms: int, deadline: Deadline) -> None:
+def await_own(
+    files: CheckpointFiles, batch: BatchId, planned_ms: tuple[int, int], deadline: Deadline
+) -> None:
     """Wait until this run's offsets of the batch are there.
 
     Args:
-        planned_ms: when the batch was planned, in milliseconds since 1970. Spark has constructed it
-            before, and a later run constructs its own after that.
+        planned_ms: when this process has planned the batch before, or 0, and this one, in
+            milliseconds since 1970. Spark has constructed it between.
 
     Raises:
         CommitFailedError: they are not there by the deadline.
-        SupersededError: they are a later run's.
+        SupersededError: they are another run's.
         ConfigurationError: as in `check_query`.
     """
     constructed_ms = _poll(
@@ -72,9 +74,9 @@ def await_own(files: CheckpointFiles, batch: BatchId, planned_ms: int, deadline:
     if constructed_ms is None:
         raise _missing(files, batch.batch, deadline)
     check_query(files, batch.source)
-    if constructed_ms > planned_ms:
+    if not planned_ms[0] <= constructed_ms <= planned_ms[1]:
         file = files.shown(f"offsets/{batch.batch}")
-        raise stop(Reason.OFFSETS_OF_LATER_RUN, batch=batch, file=file)
+        raise stop(Reason.OFFSETS_OF_ANOTHER_RUN, batch=batch, file=file)
 
 
 def await_begun(files: CheckpointFiles, deadline: Deadline) -> None:

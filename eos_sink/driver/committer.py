@@ -119,6 +119,8 @@ class Committer:
 
             self._source = SourceReader(kafka, options, options.source, files)
         self._late_files: CheckpointFiles | None = None
+        # The last batches here, and when they were planned.
+        self._planned_ms: dict[BatchId, int] = {}
         if options.late_checkpoint is not None:
             from eos_sink.checkpoint import Checkpoint
 
@@ -147,9 +149,7 @@ class Committer:
             check_same_version(this_package(), getattr(report, "package", None))
         # A batch without tasks has no report.
         if self._late_files is not None and reports and reports[0].batch.numbering.is_by_spark:
-            from eos_sink.driver.checkpoint_files import await_own
-
-            await_own(self._late_files, reports[0].batch, reports[0].token.planned_ms, deadline)
+            self._await_offsets(self._late_files, reports[0], deadline)
         batch = None
         if any(report.skipped for report in reports):
             self._warn_of_skipped(reports)
@@ -161,6 +161,16 @@ class Committer:
             batch = _Batch(reports, decision, self._unpack(reports))
         if batch is not None:
             self._decide(batch, deadline)
+
+    def _await_offsets(self, files: CheckpointFiles, of: TaskReport, deadline: Deadline) -> None:
+        from eos_sink.driver.checkpoint_files import await_own
+
+        before = BatchId(of.batch.stream, of.batch.batch - 1)
+        planned_ms = self._planned_ms.get(before, 0), of.token.planned_ms
+        # A next run takes over the file that this one refuses.
+        self._planned_ms = {}
+        await_own(files, of.batch, planned_ms, deadline)
+        self._planned_ms = {before: planned_ms[0], of.batch: planned_ms[1]}
 
     def _decide(self, batch: _Batch, deadline: Deadline) -> None:
         """Check, write the record, settle; then say what has happened."""
@@ -317,14 +327,15 @@ class Committer:
         if batch.numbering.is_by_spark and is_first:
             from eos_sink.decision_log.claims import read_claims_from
 
-            claims, reached = read_claims_from(self._kafka, stream_subject(batch), deadline)
+            subject = stream_subject(batch)
+            claims, reached = read_claims_from(self._kafka, subject, deadline)
             others = [claim.names for claim in claims if claim.names != self._names]
             if others:
                 from eos_sink.driver.former_identities import leave_former_identities
 
                 group = self._options.source.group if self._options.source else ""
                 leave_former_identities(self._kafka, token, decision, others, group, deadline)
-            return KnownClaims(tuple(others), reached)
+            return KnownClaims(subject, tuple(others), reached)
         return NO_CLAIMS
 
     def _check_source(

@@ -28,7 +28,16 @@ from eos_sink.messages import named
 from eos_sink.metrics import events
 from eos_sink.metrics.names import Count, Event
 from eos_sink.metrics.stats import Stats
-from eos_sink.protocol.model import DIGEST, Change, Entry, LogRecord, Plan, Run
+from eos_sink.protocol.model import (
+    DIGEST,
+    NO_CLAIMS,
+    Change,
+    Entry,
+    KnownClaims,
+    LogRecord,
+    Plan,
+    Run,
+)
 from eos_sink.protocol.reconcile import Role, View
 from eos_sink.protocol.rules import check_unrecorded
 from eos_sink.protocol.values import RECORDED_MS, MemberRefused, MemberState
@@ -351,7 +360,8 @@ class Planner:
         if stream is None or self._source_checked != stream:
             begins = source.check_first(view.record, deadline)
             if begins is not None:
-                view = self._write(view, Change(view.decision, source=begins), deadline)
+                change = Change(view.decision, source=begins)
+                view = self._write(view, change, deadline, source.claims)
             self._source_checked = stream
         return view
 
@@ -381,9 +391,12 @@ class Planner:
             change = Change(completion.by_partition(decision, why))
             return self._write(view, change, deadline), None
 
-    def _write(self, view: View, change: Change, deadline: Deadline) -> View:
+    def _write(
+        self, view: View, change: Change, deadline: Deadline, known: KnownClaims = NO_CLAIMS
+    ) -> View:
         """Write a record that changes what the plan is made from, but not what became of it."""
-        entry = self._register.append(self._session.token(view.entry), change, deadline)
+        token = self._session.token(view.entry)
+        entry = self._register.append(token, change, deadline, known=known)
         return replace(view, entry=entry) if entry.decision else View.of(self._names, entry)
 
     def _forget(self) -> None:

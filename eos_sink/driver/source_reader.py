@@ -24,7 +24,14 @@ from eos_sink.protocol.handover import (
     first_position,
     judge,
 )
-from eos_sink.protocol.model import BatchId, LogRecord, Numbering, SourcePosition, StartNote
+from eos_sink.protocol.model import (
+    NO_CLAIMS,
+    BatchId,
+    LogRecord,
+    Numbering,
+    SourcePosition,
+    StartNote,
+)
 from eos_sink.protocol.rules import moved_checkpoint
 from eos_sink.protocol.source_rules import (
     SourceBatch,
@@ -42,6 +49,7 @@ class SourceReader:
 
     Attributes:
         files: of the checkpoint.
+        claims: of the group, as it was looked for other identities that move it.
     """
 
     def __init__(
@@ -56,6 +64,7 @@ class SourceReader:
         self._names = options.names
         self._numbering = Numbering.FOREACH if options.origin.batch else Numbering.STREAM
         self._source = source
+        self.claims = NO_CLAIMS
         if files is None:
             from eos_sink.checkpoint import Checkpoint
 
@@ -257,7 +266,6 @@ class SourceReader:
             now,
             group,
             lost,
-            discards_state=self._source.discards_state,
             reads=lambda topic: topics is None or topics.selects(topic),
         )
         known = record.source
@@ -286,7 +294,8 @@ class SourceReader:
             OperatorNeededError: one has.
         """
         furthest, last = -1 if known is None else known.progress, None
-        for other, record in find_movers(self._kafka, self._source.group, deadline):
+        movers, self.claims = find_movers(self._kafka, self._source.group, deadline)
+        for other, record in movers:
             at = record.source.progress if record.source else -1
             is_further = other != self._names and at > furthest and not record.is_left
             if is_further and (number or not self._is_elsewhere(record)):

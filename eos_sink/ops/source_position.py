@@ -35,9 +35,15 @@ class Use(Enum):
 
 @dataclass(frozen=True)
 class Drop:
-    """Give up what is gone of these topics: deleted rows, partitions, or the topic itself."""
+    """Give up rows.
 
-    topics: frozenset[str]
+    Attributes:
+        topics: of what is gone there: deleted rows, partitions, or the topic itself.
+        state: that wait in the state of the checkpoint; and the offsets of other sources.
+    """
+
+    topics: frozenset[str] = frozenset()
+    state: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,7 +142,15 @@ def _of_log(
             "without eos.source.group.id. Reset the offsets of the group, and use these."
         )
     logs = read_logs(kafka, recorded, deadline)
-    dropped = chosen.topics if isinstance(chosen, Drop) else frozenset()
+    drop = chosen if isinstance(chosen, Drop) else Drop()
+    dropped = drop.topics
+    if drop.state and not dropped and state.differs:
+        raise RefusedChoice(
+            f"Group {state.group} has other offsets than the log. First add --use record or --use "
+            "group, without --give-up-state."
+        )
+    if drop.state and not recorded.needs_checkpoint:
+        raise RefusedChoice(f"{names.query} has nothing that only its checkpoint has.")
     position = logs.drop_gone(recorded, dropped)
     if dropped and position == recorded:
         raise RefusedChoice(
@@ -150,7 +164,7 @@ def _of_log(
             f"{names.query} stands in partitions that do not exist any more. Add --drop "
             f"{','.join(sorted({*missing, *dropped}))}, and leave out --use."
         )
-    return replace(position, group=state.group)
+    return replace(position, group=state.group, given_up=drop.state)
 
 
 def _of_group(names: QueryNames, state: SourceState) -> SourcePosition:

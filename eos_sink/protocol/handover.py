@@ -31,7 +31,6 @@ class Handover:
         now: the batch that Spark has begun; None: a new checkpoint has not begun yet.
         group: the consumer group that the query names.
         lost: the partitions of the decision that are lost; given if there is no batch.
-        discards_state: a new checkpoint may go on without what only the one before has.
         reads: whether the query reads a topic.
         committed: the group's offsets.
         logs: the topics of the position and of the batch.
@@ -41,7 +40,6 @@ class Handover:
     now: SourceBatch | None
     group: str
     lost: frozenset[int] = frozenset()
-    discards_state: bool = False
     reads: Callable[[str], bool] = lambda _: True
     committed: Offsets = field(default_factory=dict)
     logs: SourceLogs = field(default_factory=lambda: SourceLogs({}, {}))
@@ -170,7 +168,7 @@ def _check_topics(handover: Handover) -> None:
 def _check_whole(handover: Handover) -> None:
     """The position has to be all that a new checkpoint needs."""
     known = handover.known
-    if known is None or not handover.is_new or handover.discards_state:
+    if known is None or not handover.is_new or known.given_up:
         return
     if known.stateful:
         raise stop(Reason.LOST_STATE, batch=handover.batch, known=known)

@@ -306,6 +306,7 @@ class SourcePosition:
         stale: a later batch of a query was decided without its offsets.
         stateful: the query keeps state in its checkpoint, and rows may wait there.
         others: the batch had rows of other sources, too; only the checkpoint knows their offsets.
+        given_up: an operator has given up what only the checkpoint has, until the next batch.
     """
 
     group: str
@@ -317,6 +318,7 @@ class SourcePosition:
     stale: bool = False
     stateful: bool = False
     others: bool = False
+    given_up: bool = False
 
     @property
     def reached(self) -> Offsets:
@@ -594,8 +596,9 @@ def group_subject(group: str) -> str:
 
 
 class KnownClaims(NamedTuple):
-    """What was read of a stream's claims: the other identities, and where the log goes on."""
+    """What was read of a subject's claims: the other identities, and where the log goes on."""
 
+    subject: str = ""
     names: tuple[QueryNames, ...] = ()
     reached: int = 0
 

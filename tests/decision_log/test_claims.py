@@ -14,6 +14,7 @@ from eos_sink.errors import CommitFailedError, OperatorNeededError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import (
+    NO_CLAIMS,
     BatchId,
     Change,
     Claim,
@@ -53,7 +54,7 @@ def write(
     entry = writer.register.read(writer.deadline)
     token = PlanToken(writer.names, entry.seq, entry.position, writer.join())
     change = Change(decision(stream), source=source)
-    writer.register.append(token, change, writer.deadline, known=KnownClaims(known))
+    writer.register.append(token, change, writer.deadline, known=KnownClaims("", known))
 
 
 def test_the_first_decision_of_a_stream_and_the_first_move_of_a_group_claim_them() -> None:
@@ -163,7 +164,14 @@ def test_another_identity_that_has_claimed_the_stream_since_stops(
     kafka: Any = SimpleNamespace(claim_records=lambda *_: ({claim.key: encode(claim)}, 0))
     wanted = Claim(NAMES, "stream s", mine)
     if passes:
-        check_claims(kafka, wanted, KnownClaims(known), None, Deadline(1))
+        check_claims(kafka, wanted, KnownClaims("", known), None, Deadline(1))
         return
     with pytest.raises(CommitFailedError):
-        check_claims(kafka, wanted, KnownClaims(known), None, Deadline(1))
+        check_claims(kafka, wanted, KnownClaims("", known), None, Deadline(1))
+
+
+def test_frames_may_claim_one_stream_and_no_group() -> None:
+    claim = Claim(OTHER, "group g", FRAME)
+    kafka: Any = SimpleNamespace(claim_records=lambda *_: ({claim.key: encode(claim)}, 0))
+    with pytest.raises(CommitFailedError, match="has claimed group g at the same time"):
+        check_claims(kafka, Claim(NAMES, "group g", FRAME), NO_CLAIMS, None, Deadline(1))

@@ -30,7 +30,7 @@ class Writer:
     def write(self, member: bytes, seq: int, batch: int = 0) -> Entry:
         position = replace(self.register.read(self.deadline).position, offset=0)
         token = PlanToken(self.names, seq, position, member)
-        known = KnownClaims(_KNOWN)
+        known = KnownClaims("", _KNOWN)
         return self.register.append(token, Change(decision(batch)), self.deadline, known=known)
 
 

@@ -177,7 +177,7 @@ class SourceStory:
         self._defaults = DEFAULTS[0]
         self._own_sink, self._of_others = self.plot.own_sink, 0
         self._switch(on=self.plot.own_sink or not self.plot.ungrouped)
-        self._begun, self._worked = self._work, self._start
+        self._worked = self._start
         self._refusals, self._turn = 0, self.plot.chosen
         self._missing: Counter[str] = Counter()
         self._retried = False
@@ -197,12 +197,14 @@ class SourceStory:
         """Start the query until it has come to the end of its input."""
         for _ in range(MOST_RUNS):
             self._begin()
+            # A run that hung may have noted its last batch since.
+            begun = self._work
             session = Session(self.scene)
             run = session.run = Actor(partial(self._run_program, session))
             ended = run.go()
             is_refused = isinstance(run.error, (ConfigurationError, OperatorNeededError))
-            if self._work != self._begun or not is_refused:
-                self._begun, self._worked = self._work, self._start
+            if self._work != begun or not is_refused:
+                self._worked = self._start
             if not ended:
                 continue
             if run.error is None:
@@ -234,9 +236,9 @@ class SourceStory:
 
     @property
     def _work(self) -> tuple[object, int]:
-        """What was decided last, and how much Spark has noted as done."""
-        decided = [each.batch for each in self.world.judge.decisions()]
-        return decided[-1:], len(self.world.checkpoint.commits)
+        """What was decided, and how much Spark has noted as done."""
+        decided = {each.batch for each in self.world.judge.decisions()}
+        return decided, len(self.world.checkpoint.commits)
 
     def _write_as_another(self) -> None:
         """Another program writes a row to the topic, within a call: a job, then a query with a

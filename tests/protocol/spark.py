@@ -225,6 +225,9 @@ class Session:
             SessionDied: this session has died.
         """
         stream = batch.numbering is Numbering.STREAM
+        if stream:
+            # Only foreachBatch can write a second frame.
+            spark_run = ""
         driver = self._living()
         with contextlib.nullcontext() if stream else self._named(None):
             plan = self._call(driver.planner.plan)

@@ -40,23 +40,32 @@ def files(*ends: int, commits: int | None = None, constructed_ms: int = 5) -> Ch
 
 
 def test_a_batch_has_its_offsets_when_they_were_constructed_before_its_plan() -> None:
-    await_own(files(2, 3, constructed_ms=5), BATCH, 5, SOON)
+    await_own(files(2, 3, constructed_ms=5), BATCH, (5, 5), SOON)
 
 
 def test_offsets_that_do_not_come_are_an_error_that_names_the_file() -> None:
     with pytest.raises(CommitFailedError, match=r"no file /checkpoint/offsets/3\.") as missing:
-        await_own(files(2), BATCH, 5, SOON)
+        await_own(files(2), BATCH, (0, 5), SOON)
     assert missing.value.data == {"batch": 3, "file": "/checkpoint/offsets/3"}
 
 
-def test_offsets_that_were_constructed_after_the_plan_are_a_later_runs() -> None:
-    with pytest.raises(SupersededError, match="/checkpoint/offsets/3 was written by a later run"):
-        await_own(files(3, constructed_ms=6), BATCH, 5, SOON)
+@pytest.mark.parametrize("constructed_ms", [3, 6])
+def test_offsets_that_were_constructed_after_the_plan_or_before_the_last_are_another_runs(
+    constructed_ms: int,
+) -> None:
+    with pytest.raises(SupersededError, match="/checkpoint/offsets/3 was written by another run"):
+        await_own(files(3, constructed_ms=constructed_ms), BATCH, (4, 5), SOON)
+
+
+def test_offsets_of_a_run_that_hung_while_the_checkpoint_was_replaced_are_noticed() -> None:
+    """It writes them below the same path, for another batch of this number."""
+    strikes = Strike(Fault.LEAVE_RUN, 219, 200), Strike(Fault.SOURCE_AGAIN, 222)
+    assert SourceStory(SourcePlot(strikes, late=(0.0, 1.0, 0.0))).play().violations == []
 
 
 def test_the_offsets_of_another_query_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="is that of query stream-1"):
-        await_own(files(3), replace(BATCH, stream="stream-2"), 5, SOON)
+        await_own(files(3), replace(BATCH, stream="stream-2"), (0, 5), SOON)
 
 
 @pytest.mark.parametrize("begun", [files(0), files(2, 3, commits=2), files(0, commits=2)])

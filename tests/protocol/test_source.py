@@ -55,6 +55,14 @@ def read_rows(upto: dict[int, int]) -> list[bytes]:
     return sorted(b"%d-%d" % (p, n) for p, end in upto.items() for n in range(end))
 
 
+def give_up_state(reader: Reader) -> None:
+    """What `eos-sink offsets --give-up-state` does; the query is started again."""
+    kafka, names = FakeKafka(reader.world.cluster), reader.world.options.names
+    state = read_source(kafka, names, GROUP, Deadline(30))
+    choose(kafka, names, state, Drop(state=True), Deadline(30))
+    reader.restart()
+
+
 def refuse(reader: Reader) -> OperatorNeededError:
     """The next batch stops, and nothing more becomes visible."""
     before, decided = reader.world.visible(), len(reader.world.judge.decisions())
@@ -291,22 +299,32 @@ class TestANewCheckpoint:
         reader.run(3)
         reader.new_checkpoint({0: 3, 1: 3})
         refuse(reader)
-        reader.world.options = source_options(
-            **{"eos.source.discard.state": "true", "eos.inline.bytes": "0"}
-        )
-        reader.restart()
+        give_up_state(reader)
         reader.run()
         assert reader.world.visible() == read_rows({0: 4, 1: 4})
+
+    def test_state_is_given_up_once(self, reader: Reader) -> None:
+        reader.run()
+        with pytest.raises(RefusedChoice, match="has nothing that only"):
+            give_up_state(reader)
+        reader.new_checkpoint({0: 1, 1: 1})
+        reader.files.state = True
+        reader.run()
+        give_up_state(reader)
+        # The old checkpoint goes on instead.
+        reader.run()
+        reader.new_checkpoint({0: 3, 1: 3}, "stream-3")
+        assert "--give-up-state" in refuse(reader).remedy
+        reader.world.cluster.groups.commit_offsets(GROUP, {(INPUT, 0): 0})
+        with pytest.raises(RefusedChoice, match="Group readers has other offsets"):
+            give_up_state(reader)
 
     def test_the_position_of_other_sources_is_not_lost_in_silence(self, reader: Reader) -> None:
         reader.files.others = True
         reader.run(3)
         reader.new_checkpoint({0: 3, 1: 3})
         assert INPUT in refuse(reader).message
-        reader.world.options = source_options(
-            **{"eos.source.discard.state": "true", "eos.inline.bytes": "0"}
-        )
-        reader.restart()
+        give_up_state(reader)
         reader.run()
         assert reader.world.visible() == read_rows({0: 4, 1: 4})
 

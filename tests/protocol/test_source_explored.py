@@ -127,6 +127,13 @@ def test_a_source_that_is_made_again_in_the_very_first_batch_is_noticed() -> Non
     assert play(plot).violations == []
 
 
+def test_of_two_identities_that_take_a_group_at_once_one_is_stopped() -> None:
+    """A driver stands still between its look at the group's claims and its own; meanwhile the
+    directory is moved, and so the query without an eos.id has another identity."""
+    strikes = Strike(Fault.LEAVE_RUN, 81, 200), Strike(Fault.MOVE, 90, 20)
+    assert play(SourcePlot(strikes, retries=True, nameless=True)).violations == []
+
+
 def test_a_first_batch_that_sparks_own_sink_has_begun_is_for_that_to_finish() -> None:
     """Without its checkpoint its rows would be there twice."""
     story = play(SourcePlot((Strike(Fault.OTHER_SINK, 16),), own_sink=True))
