@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from eos_sink.errors import OutcomeUnknownError
 from eos_sink.kafka.admin_interface import Admin, PartitionOffsets
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.protocol.values import Transaction, TransactionState
 
 NEAR = 0.8
@@ -58,10 +58,8 @@ def find_holders(
     def find() -> dict[int, Transaction]:
         found = admin.control().find_holders([(topic, each) for each in stable], deadline)
         if silent := sorted(f"{topic}[{n}]" for (_, n), first in found.items() if first is None):
-            raise OutcomeUnknownError(
-                f"No broker has told which transactions are open in {', '.join(silent)}.",
-                remedy="Look again when these partitions have leaders that answer.",
-            )
+            why = "no leader has told its open transactions"
+            raise Unseen(why).error(f"What holds readers of {', '.join(silent)} cannot be seen")
         first = {n: each for (_, n), each in found.items() if each is not None}
         return {n: each.transaction for n, each in first.items() if each.start == stable[n]}
 
