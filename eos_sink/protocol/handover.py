@@ -165,17 +165,6 @@ def _check_topics(handover: Handover) -> None:
         raise stop(reason, batch=handover.batch, known=known, places_gone=gone)
 
 
-def _check_whole(handover: Handover) -> None:
-    """The position has to be all that a new checkpoint needs."""
-    known = handover.known
-    if known is None or not handover.is_new or known.given_up:
-        return
-    if known.stateful:
-        raise stop(Reason.LOST_STATE, batch=handover.batch, known=known)
-    if known.others:
-        raise stop(Reason.OTHER_SOURCES, batch=handover.batch, known=known)
-
-
 def _check_visible(handover: Handover) -> None:
     """Only the checkpoint that a decided batch was made with can write its lost rows."""
     record, lost = handover.record, handover.lost
@@ -241,6 +230,17 @@ def _check_group(handover: Handover) -> None:
     check_foreign_group(begins or (known.end if known else {}), committed)
 
 
+def _check_whole(handover: Handover) -> None:
+    """The position has to be all that a new checkpoint needs."""
+    known = handover.known
+    if known is None or not handover.is_new or known.given_up:
+        return
+    if known.stateful:
+        raise stop(Reason.LOST_STATE, batch=handover.batch, known=known)
+    if known.others:
+        raise stop(Reason.OTHER_SOURCES, batch=handover.batch, known=known)
+
+
 def _check_logs(handover: Handover) -> None:
     """The source has to be on the cluster that the sink writes to; and what is new in a known topic
     has to be read from its first row."""
@@ -265,10 +265,11 @@ def _check_logs(handover: Handover) -> None:
 CHECKS: tuple[Callable[[Handover], None], ...] = (
     _check_known,
     _check_topics,
-    _check_whole,
     _check_visible,
     _check_begin,
     _check_kept,
     _check_group,
+    # State is given up where log and group agree.
+    _check_whole,
     _check_logs,
 )

@@ -89,7 +89,7 @@ class Checkpoint:
         return self.others and batch in self.ends
 
     def has_state(self) -> bool:
-        return self.state
+        return self.state and bool(self.ends)
 
     def constructed_ms(self, batch: int) -> int | None:
         return self.times.get(batch, 0) if batch in self.ends else None

@@ -90,6 +90,7 @@ class SourcePlot:
         own_sink: Spark's own sink has written the query before.
         late: by how many seconds Spark's files are late, in turns, with asynchronous progress
             tracking; empty: without it.
+        stateful: the query keeps state, in which no row waits.
     """
 
     strikes: tuple[Strike, ...] = ()
@@ -102,6 +103,7 @@ class SourcePlot:
     chosen: int = 0
     own_sink: bool = False
     late: tuple[float, ...] = ()
+    stateful: bool = False
 
     @staticmethod
     def of(seed: int) -> SourcePlot:
@@ -131,6 +133,7 @@ class SourcePlot:
             chosen,
             own_sink,
             late if is_late else (),
+            stateful=chance.random() < 0.2,
         )
 
 
@@ -163,7 +166,7 @@ class SourceStory:
         if self.plot.late:
             self._given |= ASYNCHRONOUS
         self.world = reading_world(ROWS, row)
-        self.world.checkpoint = Checkpoint(None)
+        self.world.checkpoint = Checkpoint(None, state=self.plot.stateful)
         self.world.outputs = TOPIC, ELSEWHERE
         self.world.cluster.create_topic(ELSEWHERE, 2)
         self.scene = Scene(self.world, self.plot.strikes)
@@ -394,7 +397,7 @@ class SourceStory:
         elif "until it has finished" in remedy and self.plot.own_sink:
             self._own_sink = True
         elif "--drop" in remedy:
-            self._use(Drop(frozenset({INPUT})), remedy)
+            self._use(Drop(frozenset({INPUT}), "--give-up-state" in remedy), remedy)
             if "elete the checkpoint" in remedy:
                 self._delete()
         elif "--to-earliest" in remedy:
@@ -429,10 +432,15 @@ class SourceStory:
         """Do one of the things that are offered, each time another one, if it can be done."""
         ways = {**dict.fromkeys(_COPIES, self._restore)}
         ways |= {"--accept": self._give_up, "--forget": self._repeat}
+        ways["--give-up-state"] = partial(self._give_up_state, remedy)
         offered = sorted((remedy.find(words), words) for words in ways if words in remedy)
         first, self._turn = self._turn, self._turn + 1
         turned = (ways[offered[(first + n) % len(offered)][1]] for n in range(len(offered)))
         return any(way() for way in turned)
+
+    def _give_up_state(self, remedy: str) -> bool:
+        self._use(Drop(state=True), remedy)
+        return True
 
     def _give_up(self) -> bool:
         seen = set(self.world.visible())
