@@ -134,6 +134,12 @@ def test_of_two_identities_that_take_a_group_at_once_one_is_stopped() -> None:
     assert play(SourcePlot(strikes, retries=True, nameless=True)).violations == []
 
 
+def test_who_gives_up_state_as_told_is_not_refused() -> None:
+    ends = Strike(Fault.OTHER_DEFAULTS, 311), Strike(Fault.DELETE, 311)
+    story = play(SourcePlot((Strike(Fault.RESET_GROUP, 259), *ends), stateful=True))
+    assert (story.violations, story.met) == ([], {"OperatorNeededError": 2})
+
+
 def test_a_first_batch_that_sparks_own_sink_has_begun_is_for_that_to_finish() -> None:
     """Without its checkpoint its rows would be there twice."""
     story = play(SourcePlot((Strike(Fault.OTHER_SINK, 16),), own_sink=True))
