@@ -194,7 +194,7 @@ class SourceReader:
             elif not has_written_as_query(record):
                 note = read_note(self._kafka, self._source.group, deadline)
                 if note is None or not note.is_before(batch.source, batch.batch):
-                    raise self.refuse_begun(batch, deadline)
+                    raise self.refuse_begun(batch, note, deadline)
                 noted.update(note.topics)
         now = self.read(record, batch, deadline)
         if changed := sorted(t for t, seen in now.topics.items() if noted.get(t, seen) != seen):
@@ -237,9 +237,15 @@ class SourceReader:
             self._check_movers(known, deadline, batch.batch if batch else 0)
         return former
 
-    def refuse_begun(self, batch: BatchId, deadline: Deadline) -> EosSinkError:
+    def refuse_begun(
+        self, batch: BatchId, noted: StartNote | None, deadline: Deadline
+    ) -> EosSinkError:
         """The log does not know who has begun this batch. If it is the first one of its checkpoint,
-        the log knows from then on where that began."""
+        the log knows from then on where that began.
+
+        Args:
+            noted: the latest note. Offsets may be of topics that were there then.
+        """
         begins = self._begin_of(batch.batch) or {}
         wrong = {place: (None, at) for place, at in begins.items()}
         location = shown_location(self._source.checkpoint)
@@ -248,6 +254,7 @@ class SourceReader:
         # Where the group is tells more than where this batch begins.
         check_foreign_group(begins, self._kafka.group_offsets(self._source.group, deadline))
         ids = self._kafka.topic_ids({topic for topic, _ in begins}, deadline)
+        ids = {**ids, **(noted.topics if noted else {})}
         note = StartNote(batch.source, None, begins, ids)
         write_note(self._kafka, self._names, self._source.group, note, deadline)
         return stop(Reason.BEGUN_BEFORE, batch=batch, wrong=wrong, location=location)

@@ -187,7 +187,7 @@ class _Query:
             # Where a first batch has begun that was there unfinished, the next one begins.
             return StartNote(stream, 0, known.begins if known else {})
         if not is_done:
-            raise self._reader.refuse_begun(begun, self._deadline)
+            raise self._reader.refuse_begun(begun, known, self._deadline)
         return StartNote(stream, begun.batch)
 
     def _check_new(self) -> SourcePosition:

@@ -228,6 +228,9 @@ class TestATopicThatIsMadeAgain:
         with pytest.raises(OperatorNeededError, match="was begun by a start"):
             reader.restart().planner.plan()
         reader.world.make_input_again()
+        # Neither does a second look at the batch take the new topic for the former one.
+        with pytest.raises(OperatorNeededError, match="was begun by a start"):
+            find(reader.world, reader.files)
         for _ in range(2):
             assert set(find(reader.world, Checkpoint(None)).values()) == {-2}
 
