@@ -9,8 +9,9 @@ from dataclasses import replace
 from datetime import datetime, timezone
 
 from eos_sink.cli.arguments import command_line
-from eos_sink.cli.output import Cell, CommandError, Mood, Report, TableRow
+from eos_sink.cli.output import CommandError, Report, TableRow
 from eos_sink.cli.query_name import find_history
+from eos_sink.cli.query_table import outcome_cell
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.messages import as_json
@@ -28,15 +29,6 @@ from eos_sink.protocol.model import Decision
 from eos_sink.protocol.outcome import Outcome
 from eos_sink.shell import sink_command
 
-_MOODS = {
-    Outcome.COMMITTED.value: Mood.GOOD,
-    Outcome.OPEN.value: Mood.WARN,
-    Outcome.UNKNOWN.value: Mood.WARN,
-    TaskState.ABORTED.value: Mood.WARN,
-    Outcome.LOST.value: Mood.BAD,
-    Outcome.IN_DOUBT.value: Mood.BAD,
-    "unreadable": Mood.BAD,
-}
 _GOOD = {Outcome.COMMITTED, TaskState.NO_ROWS, TaskState.REWRITTEN}
 _SHOWN_IDS = 5
 
@@ -85,11 +77,6 @@ def make_report(evidence: BatchEvidence) -> Report:
         document=evidence_document(evidence),
         left=4,
     )
-
-
-def outcome_cell(outcome: str) -> Cell:
-    """Return the outcome of a transaction or a batch."""
-    return Cell(outcome, _MOODS.get(outcome, Mood.PLAIN))
 
 
 def list_facts(batch: BatchRecord, task: TransactionEvidence | OtherTask) -> Iterator[str]:

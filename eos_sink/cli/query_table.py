@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eos_sink.cli.batch_report import outcome_cell
-from eos_sink.cli.output import Cell, TableRow, span
+from eos_sink.cli.output import Cell, Mood, TableRow, span
+from eos_sink.ops.evidence import TaskState
 from eos_sink.ops.status import QueryStatus, QueryTransaction
 from eos_sink.protocol.model import BatchId, Numbering
+from eos_sink.protocol.outcome import Outcome
+
+_MOODS = {
+    Outcome.COMMITTED.value: Mood.GOOD,
+    Outcome.OPEN.value: Mood.WARN,
+    Outcome.UNKNOWN.value: Mood.WARN,
+    TaskState.ABORTED.value: Mood.WARN,
+    Outcome.LOST.value: Mood.BAD,
+    Outcome.IN_DOUBT.value: Mood.BAD,
+    "unreadable": Mood.BAD,
+}
 
 
 def make_rows(queries: Sequence[QueryStatus], now_ms: int) -> list[dict[str, Cell | str]]:
@@ -17,6 +28,11 @@ def make_rows(queries: Sequence[QueryStatus], now_ms: int) -> list[dict[str, Cel
         for row in rows:
             del row["source lag"]
     return rows
+
+
+def outcome_cell(outcome: str) -> Cell:
+    """Return the outcome of a transaction or a batch."""
+    return Cell(outcome, _MOODS.get(outcome, Mood.PLAIN))
 
 
 def _make_row(status: QueryStatus, now_ms: int) -> dict[str, Cell | str]:

@@ -28,13 +28,11 @@ class Property:
         name: without its escapes.
         value: without its escapes and trailing blanks, as Spark reads it.
         line: its first line, from 1.
-        last_line: the same, unless the entry is continued.
     """
 
     name: str
     value: str
     line: int
-    last_line: int
 
 
 def read_properties(text: str) -> list[Property]:
@@ -63,7 +61,7 @@ def _read_entries(lines: list[str]) -> Iterator[Property]:
             number += 1
         match = _ENTRY.fullmatch(logical)
         assert match is not None
-        yield Property(_unescape(match[1]), _unescape(match[2]).rstrip(), first + 1, number)
+        yield Property(_unescape(match[1]), _unescape(match[2]).rstrip(), first + 1)
 
 
 def _unescape(text: str) -> str:
