@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proof.guards.guard import drop, guard, insert, move, swap
+from proof.guards.guard import drop, guard, insert, move, never, swap
 
 _REGISTER = "eos_sink/decision_log/register.py"
 _TRANSACTION = "eos_sink/decision_log/driver_transaction.py"
@@ -16,6 +16,7 @@ _INLINE = "tests/protocol/test_inline.py::"
 _IN_REGISTER = "tests/decision_log/test_register.py::"
 _STORY = "tests/protocol/test_stories.py::"
 _LOST = "tests/protocol/test_lost_log.py::"
+_SOURCES = "tests/protocol/test_source_explored.py::"
 _ZOMBIE = "integration/test_zombies.py::"
 _ON_KAFKA = "integration/test_guards.py::"
 _CONTRACT = "integration/test_contract.py::"
@@ -51,6 +52,20 @@ GUARDS = (
         swap(_REGISTER, "_open_for", "opened.entry.seq != token.seq", "False"),
         f"{_IN_REGISTER}test_a_log_that_was_opened_before_another_write_is_opened_again",
         rows=("M_HELD",),
+    ),
+    guard(
+        "claims are compared in the transaction that makes them",
+        "Of two identities that take a stream or a group at once, one is stopped.",
+        never(_REGISTER, "_send", "claim.is_of_stream or claim.subject == write.known.subject"),
+        f"{_SOURCES}test_of_two_identities_that_take_a_group_at_once_one_is_stopped",
+        outside="the model has one identity",
+    ),
+    guard(
+        "a first position is of the topics of the start",
+        "Rows that were read before a topic was made again do not count in the new one.",
+        drop("eos_sink/driver/source_reader.py", "check_first", "if changed := ...:"),
+        f"{_SOURCES}test_a_source_that_is_made_again_in_the_very_first_batch_is_noticed",
+        outside="the model's topics stay",
     ),
     guard(
         "an epoch of the driver has one transaction",
