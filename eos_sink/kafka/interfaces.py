@@ -45,18 +45,18 @@ class Unseen:
     Attributes:
         why: half a sentence.
         missing: the permissions that would show it, if that is the reason.
+        remedy: what to do, if it is not.
     """
 
     why: str
     missing: tuple[Acl, ...] = ()
+    remedy: str = "Look at the broker's log for the cause."
 
     def error(self, what: str) -> ClusterError:
         """The error of an operator's command; `what` cannot be seen."""
         if self.missing:
             return permission_error(what, self.missing, of_query=False)
-        return ClusterError(
-            f"{what}: {self.why}.", remedy="Look at the broker's log for the cause."
-        )
+        return ClusterError(f"{what}: {self.why}.", remedy=self.remedy)
 
 
 @dataclass(frozen=True)

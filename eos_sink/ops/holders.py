@@ -59,7 +59,8 @@ def find_holders(
         found = admin.control().find_holders([(topic, each) for each in stable], deadline)
         if silent := sorted(f"{topic}[{n}]" for (_, n), first in found.items() if first is None):
             why = "no leader has told its open transactions"
-            raise Unseen(why).error(f"What holds readers of {', '.join(silent)} cannot be seen")
+            unseen = Unseen(why, remedy="Look again when the partitions have leaders that answer.")
+            raise unseen.error(f"What holds readers of {', '.join(silent)} cannot be seen")
         first = {n: each for (_, n), each in found.items() if each is not None}
         return {n: each.transaction for n, each in first.items() if each.start == stable[n]}
 
