@@ -50,7 +50,7 @@ def leave_former_identities(  # noqa: PLR0913, PLR0917
     records = {names: read_record(kafka, names, deadline) for names in others}
     # The one that the query has written last tells where it has to go on.
     for names in sorted(others, key=lambda each: records[each].is_left):
-        if check_former(decision, names, records[names]):
+        if check_former(decision, names, records[names], group):
             _retire(kafka, names, token, decision, group, deadline)
 
 
@@ -72,7 +72,7 @@ def _retire(  # noqa: PLR0913, PLR0917
 
         def retire(view: View) -> Entry:
             # A driver that is left may have decided until now.
-            last = check_former(decision, former, view.record)
+            last = check_former(decision, former, view.record, group)
             if view.decision and view.lost:
                 raise stop(
                     Reason.UNREPAIRED,

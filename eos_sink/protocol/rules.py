@@ -16,6 +16,7 @@ from eos_sink.protocol.model import (
     LogRecord,
     Plan,
     RowDigest,
+    SourcePosition,
     TaskReport,
 )
 from eos_sink.protocol.outcome import proves_commit
@@ -163,7 +164,9 @@ def _check_route(decision: Decision, plan: Plan) -> None:
     raise stop(Reason.OTHER_ROUTE, decision=decision, now=now)
 
 
-def check_former(decision: Decision, former: QueryNames, record: LogRecord) -> BatchId | None:
+def check_former(
+    decision: Decision, former: QueryNames, record: LogRecord, group: str = ""
+) -> BatchId | None:
     """Check that a query has not decided this batch, or a later one, under an identity that it had
     before: its `eos.id`, prefix, checkpoint location or way of writing was changed before Spark had
     noted its last batch as done. Frames have several identities at once, so of these the rows are
@@ -172,12 +175,13 @@ def check_former(decision: Decision, former: QueryNames, record: LogRecord) -> B
     Args:
         former: the identity.
         record: its latest one.
+        group: that the query moves; "": none.
 
     Returns:
         The stream's last batch there, which has to be retired; None: there is nothing to retire.
 
     Raises:
-        OperatorNeededError: it has.
+        OperatorNeededError: it has; or another stream has followed there with the same group.
     """
     latest, batch = record.decision, decision.batch
     of_query = (each for each in reversed(record.decided) if each.is_of_query(batch))
@@ -188,7 +192,19 @@ def check_former(decision: Decision, former: QueryNames, record: LogRecord) -> B
     repeats = moved or (latest is not None and _is_same_frame(decision, latest))
     if last != record.dropped and last.batch >= batch.batch + (not repeats):
         raise moved_checkpoint(batch, former, record, last)
-    return last if moved and not record.has_retired(last.stream) else None
+    if not moved or not record.has_retired(last.stream):
+        return last if moved else None
+    source = record.source
+    if source and not record.is_left and _begins_there(source, group):
+        decided, group = source.batch, source.group
+        raise stop(Reason.MOVED_GROUP, former=former, record=record, decided=decided, group=group)
+    return None
+
+
+def _begins_there(source: SourcePosition, group: str) -> bool:
+    """True if what has followed a stream under its former identity begins where that has ended, so
+    that both would read the same rows; a run without a group does not tell where it begins."""
+    return source.group == group if group else not source.stale
 
 
 def moved_checkpoint(

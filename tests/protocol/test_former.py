@@ -9,7 +9,15 @@ import pytest
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import QueryNames
 from eos_sink.messages import Reason, Text
-from eos_sink.protocol.model import BatchId, Decision, LogRecord, Numbering, Route, RowDigest
+from eos_sink.protocol.model import (
+    BatchId,
+    Decision,
+    LogRecord,
+    Numbering,
+    Route,
+    RowDigest,
+    SourcePosition,
+)
 from eos_sink.protocol.rules import check_former
 
 FORMER = QueryNames("p-", "q-0123456789")
@@ -33,6 +41,12 @@ def there(
     return LogRecord(9, decision, "w", retired, dropped=dropped)
 
 
+def moves(latest: LogRecord, group: str = "g", *, stale: bool = False) -> LogRecord:
+    """The identity moves a consumer group."""
+    assert latest.latest
+    return replace(latest, source=SourcePosition(group, latest.latest, {}, {}, stale=stale))
+
+
 ROW, FRAME = decided(5), frame(5)
 OTHERS = frame(5, "z", "before")
 OTHER_DIGEST = replace(frame(5, run="before"), digest=0)
@@ -49,6 +63,11 @@ OTHER_DIGEST = replace(frame(5, run="before"), digest=0)
         (ROW, there(decided(6), BatchId("s", 3)), RETIRED),
         (ROW, there(decided(4, "z"), BatchId("s", 4)), None),
         (ROW, there(decided(4, "z"), BatchId("s", 5)), RETIRED),
+        # Two checkpoints of one query, or two queries.
+        (ROW, moves(there(decided(4, "z"), BatchId("s", 4))), Reason.MOVED_GROUP),
+        (ROW, moves(there(decided(4, "z"), BatchId("s", 4)), "another"), None),
+        (ROW, moves(there(decided(4), BatchId("s", 4))), None),
+        (ROW, moves(there(decided(4))), BatchId("s", 4)),
         (ROW, there(None, dropped=BatchId("s", 5)), BatchId("s", 5)),
         # Another copy of the rows.
         (ROW, there(decided(5, topic="u")), None),
@@ -76,9 +95,30 @@ def test_what_was_decided_there_stops_a_batch_or_is_retired_there(
     decision: Decision, record: LogRecord, expected: BatchId | Text | None
 ) -> None:
     if not isinstance(expected, Text):
-        assert check_former(decision, FORMER, record) == expected
+        assert check_former(decision, FORMER, record, "g") == expected
         return
     with pytest.raises(OperatorNeededError) as raised:
-        check_former(decision, FORMER, record)
+        check_former(decision, FORMER, record, "g")
     assert raised.value.stop
     assert raised.value.stop[0] is expected
+
+
+@pytest.mark.parametrize(
+    ("group", "stale", "is_same"),
+    [
+        ("g", False, True),
+        ("g", True, True),
+        ("", False, True),
+        ("", True, False),
+        ("h", False, False),
+    ],
+)
+def test_another_checkpoint_of_one_query_is_told_by_its_group(
+    group: str, *, stale: bool, is_same: bool
+) -> None:
+    followed = moves(there(decided(4, "z"), BatchId("s", 4)), stale=stale)
+    if not is_same:
+        assert check_former(ROW, FORMER, followed, group) is None
+        return
+    with pytest.raises(OperatorNeededError, match="another query uses its group g"):
+        check_former(ROW, FORMER, followed, group)
