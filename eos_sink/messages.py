@@ -285,8 +285,8 @@ class Reason:
     )
     MOVED_GROUP = Text(
         OperatorNeededError,
-        "the query has written last under another identity, {was}, which has moved group {group}, "
-        "and does not go on from there with its checkpoint; or another query uses its group. "
+        "the query has written last under another identity, {was}, and does not go on from there "
+        "with its checkpoint; or another query uses its group {group}. "
         "Nothing was written.",
         "Start the query as it was then: {was}.",
         "group query=former.query prefix=former.prefix",
@@ -456,6 +456,14 @@ class Reason:
         "Give this write an eos.id of its own (.option('eos.id', '<name>')). Nothing of it was "
         "written.",
         "batch=batch.batch stream=batch.stream",
+    )
+    NEW_STREAM_WITHOUT_GROUP = Text(
+        ConfigurationError,
+        "{batch} is of a new checkpoint, which begins where the query stands in its source only "
+        "with eos.source.group.id: the decision log has the offsets after {last}. Nothing of this "
+        "batch is visible.",
+        f"Add .option('eos.source.group.id', '{{known.group}}'), and {_START}",
+        "batch=batch.batch stream=batch.stream group=known.group",
     )
     TOO_MANY_STREAMS = Text(
         ConfigurationError,
@@ -796,10 +804,11 @@ class Reason:
     BEGUN_ELSEWHERE = Text(
         OperatorNeededError,
         "the decision log does not know who has begun {batch}: {location} has its offsets and no "
-        "commit, and has batches that another sink has finished. Its rows may be in the topic, in "
-        "whole or in part. Nothing of it was written by this sink.",
-        "Start the query with the sink that has finished the batches before, until it has finished "
-        f"this one and is idle. Then, with this sink, {_START}",
+        "commit, and the batches before were finished by another sink, or under another eos.id or "
+        "way of writing. Its rows may be in the topic, in whole or in part. Nothing of it was "
+        "written now.",
+        "Start the query as it was when it finished the batch before, with the same sink, eos.id "
+        f"and way of writing, until it has finished this one and is idle. Then, as now, {_START}",
         _OF_BEGUN,
         Action.LOOK,
     )
@@ -1230,10 +1239,13 @@ def _opening(facts: _Facts) -> str:
 
 def _former_start(facts: _Facts) -> str:
     """Say how a query was started under a former identity: its way of writing, and its names."""
-    group, run = facts["former"].group, facts["record"].run
+    group, run, decision = facts["former"].group, facts["record"].run, facts["record"].decision
     origin = run.origin if run else Origin()
-    given = group if origin == Origin() else f"{origin} ({group})"
     inside = facts["decided"].numbering.name == "FOREACH"
+    # Frames for two topics have two identities.
+    topic = inside and decision and decision.route.topic
+    names = f"{origin}, topic {topic!r}" if topic else str(origin)
+    given = group if origin == Origin() else f"{names} ({group})"
     return f"{'within foreachBatch' if inside else 'with writeStream.format'}, {given}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
@@ -542,6 +543,61 @@ def test_a_topic_is_deleted_and_created_again_in_the_first_batch(copy: Copy) -> 
     # As the error says.
     copy.lose_checkpoint()
     run(write)
+    assert_each_once(copy.rows(), copy.expected)
+
+
+@pytest.mark.usefixtures("function")
+def test_a_topic_is_deleted_and_created_again_after_a_batch_without_the_group(copy: Copy) -> None:
+    """The way of writing has changed with that batch, so no identity knows the offsets."""
+    copy.add(60)
+    copy.run()
+    without = {name: text for name, text in copy.options.items() if name != "eos.source.group.id"}
+
+    def run(options: dict[str, str]) -> None:
+        frame = copy.frame("latest" if options is without else None)
+        writer = frame.writeStream.foreachBatch(eos_sink.foreach_batch(options))
+        writer = writer.option("checkpointLocation", str(copy.checkpoint))
+        writer.trigger(availableNow=True).start().awaitTermination(180)
+
+    copy.add(60)
+    run(without)
+    delete_topic(copy, copy.source)
+    copy.kafka.create_topic(copy.source, PARTITIONS)
+    copy.add(180)
+    with pytest.raises(PySparkException, match="deleted and created again") as stopped:
+        run(copy.options)
+    # As the error says.
+    with admin_client(copy.kafka.bootstrap_servers) as admin:
+        first = {
+            TopicPartition(copy.source, number): OffsetAndMetadata(0, "", -1)
+            for number in range(PARTITIONS)
+        }
+        admin.alter_group_offsets(copy.group, first)
+    (query,) = re.findall(r"eos-sink offsets (\S+) .*--use group", str(stopped.value))
+    reach = ["--bootstrap-server", copy.kafka.bootstrap_servers, "--group", copy.group]
+    run_command("offsets", query, *reach, "--use", "group", "--yes", "--take-over", expect=None)
+    copy.lose_checkpoint()
+    with contextlib.suppress(PySparkException):
+        run(copy.options)
+    run(copy.options)
+    assert_each_once(copy.rows(), copy.expected)
+
+
+def test_a_new_checkpoint_without_the_group_writes_nothing(copy: Copy) -> None:
+    copy.add(60)
+    copy.run()
+    copy.lose_checkpoint()
+    group = copy.options.pop("eos.source.group.id")
+    with pytest.raises(PySparkException, match=r"only with eos\.source\.group\.id"):
+        copy.run(copy.frame("earliest"))
+    assert_each_once(copy.rows(), copy.expected)
+    # As the error says, and then as the next one does.
+    copy.options["eos.source.group.id"] = group
+    with pytest.raises(PySparkException, match="Delete the checkpoint directory"):
+        copy.run()
+    copy.lose_checkpoint()
+    copy.add(30)
+    copy.run()
     assert_each_once(copy.rows(), copy.expected)
 
 

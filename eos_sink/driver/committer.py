@@ -177,7 +177,7 @@ class Committer:
         reports, rows, rewritten = batch.reports, batch.rows, batch.rewritten
         decision, token = batch.decision, batch.reports[0].token
         record = self._register.expect(token, deadline).record
-        check_streams(record, decision.batch)
+        check_streams(record, decision.batch, has_group=self._source is not None)
         known = self._check_claims(token, record, batch, deadline)
         source = self._check_source(record, decision.batch, deadline)
         topics = self._topics.ids_of(reports, rows, deadline)

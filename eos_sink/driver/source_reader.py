@@ -23,6 +23,7 @@ from eos_sink.protocol.handover import (
     check_replay,
     first_position,
     judge,
+    of_old_topics,
 )
 from eos_sink.protocol.model import (
     NO_CLAIMS,
@@ -182,7 +183,9 @@ class SourceReader:
         batch = BatchId.numbered_by(self._numbering, stream, number)
         if any(each.stream == batch.stream and each.batch >= number for each in record.decided):
             return None  # A replay, or an old checkpoint, which the tasks refuse.
-        former, noted = None, dict[str, str]()
+        former, note = None, None
+        if record.source is None:
+            note = read_note(self._kafka, self._source.group, deadline)
         if is_new_stream(record, batch):
             former = self.check_former(record.source, batch, deadline)
             if former is not None:
@@ -191,14 +194,13 @@ class SourceReader:
                     # As if it were decided under this identity: the batch begins there.
                     source = replace(source, batch=replace(batch, batch=source.batch.batch))
                 record = LogRecord(0, None, "", source=source)
-            elif not has_written_as_query(record):
-                note = read_note(self._kafka, self._source.group, deadline)
-                if note is None or not note.is_before(batch.source, batch.batch):
-                    raise self.refuse_begun(batch, note, deadline)
-                noted.update(note.topics)
+            elif not has_written_as_query(record) and (
+                note is None or not note.is_before(batch.source, batch.batch)
+            ):
+                raise self.refuse_begun(batch, note, deadline)
         now = self.read(record, batch, deadline)
-        if changed := sorted(t for t, seen in now.topics.items() if noted.get(t, seen) != seen):
-            raise stop(Reason.FIRST_OF_OLD_TOPIC, batch=batch, topics=changed)
+        if note and (is_old := of_old_topics(record, now, note)):
+            raise self._moved_group(*former) if former else is_old
         try:
             moved = self.check(record, now, deadline)
         except OperatorNeededError:
@@ -311,7 +313,8 @@ class SourceReader:
             raise self._moved_group(*last)
 
     def _moved_group(self, former: QueryNames, record: LogRecord) -> EosSinkError:
-        decided, group = record.source and record.source.batch, self._source.group
+        decided = record.source.batch if record.source else record.decided[-1]
+        group = self._source.group
         return stop(Reason.MOVED_GROUP, former=former, record=record, decided=decided, group=group)
 
     def _is_elsewhere(self, record: LogRecord) -> bool:

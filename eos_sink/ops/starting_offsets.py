@@ -135,7 +135,10 @@ class _Query:
             # A topic that was made again since is read from its first row.
             begins = {p: at for p, at in note.begins.items() if former.get(p[0]) == ids.get(p[0])}
             reached = begins if is_unknown else reached
-            note = replace(note, begins=begins, topics=ids)
+            # The offsets of a checkpoint are of the topics that were there then.
+            goes_on = known and has_checkpoint and known.stream in ("", stream)
+            kept = former if goes_on else {}
+            note = replace(note, begins=begins, topics={**ids, **kept})
             if note != known:
                 write_note(self._kafka, self.names, group, note, self._deadline)
         found: dict[Place, int] = {}

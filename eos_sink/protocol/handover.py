@@ -9,12 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from eos_sink.errors import EosSinkError
 from eos_sink.messages import Reason, stop
-from eos_sink.protocol.model import BatchId, LogRecord, Numbering, SourcePosition
+from eos_sink.protocol.model import (
+    BatchId,
+    LogRecord,
+    Numbering,
+    SourcePosition,
+    StartNote,
+)
 from eos_sink.protocol.source_rules import (
     MADE_AGAIN,
     SourceBatch,
     SourceLogs,
+    has_written_as_query,
     is_new_stream,
     last_stream,
     returns_to_start,
@@ -124,6 +132,22 @@ def check_replay(record: LogRecord, batch: BatchId, end: Offsets | None) -> None
         places = (place for place in end if known.end.get(place) != end[place])
         wrong = {place: (known.end.get(place, 0), end[place]) for place in places}
         raise stop(Reason.REPLAYED_ELSEWHERE, batch=batch, known=known, wrong=wrong)
+
+
+def of_old_topics(record: LogRecord, now: SourceBatch, note: StartNote) -> EosSinkError | None:
+    """Return why a batch cannot be written whose offsets may be of topics that were made again,
+    where only the note of a start tells it.
+
+    Args:
+        note: of the start, with what is kept from earlier ones of its checkpoint.
+    """
+    changed = sorted(name for name, at in now.topics.items() if note.topics.get(name, at) != at)
+    if record.source is not None or not changed:
+        return None
+    if not has_written_as_query(record):
+        return stop(Reason.FIRST_OF_OLD_TOPIC, batch=now.batch, topics=changed)
+    gone = {place: MADE_AGAIN for place in now.start if place[0] in changed}
+    return stop(Reason.POSITION_OF_OLD_TOPIC, batch=now.batch, known=None, places_gone=gone)
 
 
 def check_foreign_group(begins: Offsets, committed: Offsets) -> None:

@@ -641,7 +641,8 @@ class StartNote:
         next: the batch that a start begins then; None: it would finish one that was there.
         begins: the offsets before the first batch of a checkpoint that was there unfinished, as
             long as the query has no position: the next checkpoint begins there, too.
-        topics: the ids (KIP-516) of the source's topics.
+        topics: the ids (KIP-516) of the source's topics as that checkpoint, or the one that the
+            start makes, has first seen them.
     """
 
     stream: str

@@ -257,13 +257,22 @@ def _retired(batch: BatchId, now: BatchId | None) -> EosSinkError:
     return stop(Reason.FOLLOWED, batch=batch, now=now, successor=successor)
 
 
-def check_streams(record: LogRecord, batch: BatchId) -> None:
-    """Check that the record has room for a stream that another one follows: none is forgotten.
+def check_streams(record: LogRecord, batch: BatchId, *, has_group: bool) -> None:
+    """Check that a new stream may follow the one before: that none is forgotten, and that it begins
+    where the query stands, if the record knows that.
+
+    Args:
+        has_group: the batch moves the position, which is compared then.
 
     Raises:
-        ConfigurationError: it has not; nothing is decided.
+        ConfigurationError: it may not; nothing is decided.
     """
-    if record.is_new_stream(batch) and len(record.retired) >= MAX_STREAMS:
+    if not record.is_new_stream(batch):
+        return
+    known = record.source
+    if known and not known.stale and not has_group:
+        raise stop(Reason.NEW_STREAM_WITHOUT_GROUP, batch=batch, known=known)
+    if len(record.retired) >= MAX_STREAMS:
         raise stop(Reason.TOO_MANY_STREAMS, batch=batch, streams=MAX_STREAMS)
 
 

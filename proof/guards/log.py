@@ -63,8 +63,20 @@ GUARDS = (
     guard(
         "a first position is of the topics of the start",
         "Rows that were read before a topic was made again do not count in the new one.",
-        drop("eos_sink/driver/source_reader.py", "check_first", "if changed := ...:"),
+        drop(
+            "eos_sink/driver/source_reader.py",
+            "check_first",
+            "if note and (is_old := ...):",
+        ),
         f"{_SOURCES}test_a_source_that_is_made_again_in_the_very_first_batch_is_noticed",
+        f"{_SOURCES}test_a_source_that_is_made_again_is_noticed_without_a_position",
+        outside="the model's topics stay",
+    ),
+    guard(
+        "a checkpoint keeps the topics that it has first seen",
+        "Where the log knows no position, only they tell that its offsets are of former topics.",
+        swap("eos_sink/ops/starting_offsets.py", "find", "former if goes_on else {}", "{}"),
+        f"{_SOURCES}test_a_source_that_is_made_again_is_noticed_without_a_position",
         outside="the model's topics stay",
     ),
     guard(

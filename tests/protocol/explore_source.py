@@ -61,9 +61,11 @@ CHANGES = (*OF_START, Fault.TOPIC_AGAIN)
 OTHERS = (*FAULTS, Fault.FOREIGN, Fault.NO_COORDINATOR, Fault.NO_GROUP_COORDINATOR, Fault.RIVAL)
 _WITH_TOPIC = re.compile(r"Start the query once with topic=([^,]+),")
 _FORMER_START = "as it was started last"
+_WHEN_FINISHED = "as it was when it finished the batch before"
 _AS_THEN = re.compile(
     r"as it was then: (within foreachBatch|with writeStream.format), "
-    r"(?:batch write, )?(?:eos.id '(\w+)')?(?:, )?(?:checkpoint '([^']+)')?"
+    r"(?:batch write, )?(?:eos.id '(\w+)')?(?:, )?(?:checkpoint '([^']+)')?(?:, )?"
+    r"(?:topic '(\w+)')?"
 )
 _COPIES = "old checkpoint", "newest copy", "Restore the checkpoint", "that stream's checkpoint"
 SPARK_ERRORS = (AnotherRun, Incomplete, DataLoss)
@@ -180,7 +182,7 @@ class SourceStory:
         self._defaults = DEFAULTS[0]
         self._own_sink, self._of_others = self.plot.own_sink, 0
         self._switch(on=self.plot.own_sink or not self.plot.ungrouped)
-        self._worked = self._start
+        self._worked = self._finished = self._start
         self._refusals, self._turn = 0, self.plot.chosen
         self._missing: Counter[str] = Counter()
         self._retried = False
@@ -208,6 +210,8 @@ class SourceStory:
             is_refused = isinstance(run.error, (ConfigurationError, OperatorNeededError))
             if self._work != begun or not is_refused:
                 self._worked = self._start
+            if self._work != begun:
+                self._finished = self._start
             if not ended:
                 continue
             if run.error is None:
@@ -373,18 +377,22 @@ class SourceStory:
             if self._refusals > 1:
                 self._delete()
         elif self._has_changed() and _FORMER_START in remedy:
-            given, self._foreach, self._defaults = self._worked
-            self._given = dict(given)
-            self._parse()
+            self._start_as(self._worked)
+        elif self._finished != self._start and _WHEN_FINISHED in remedy:
+            self._start_as(self._finished)
+            self._switch(on=True)
         elif then := _AS_THEN.search(remedy):
             self._foreach = then[1] == "within foreachBatch"
             self._given["checkpointLocation"] = then[3] or self._given["checkpointLocation"]
+            self._given["topic"] = then[4] or self._given["topic"]
             self._given.pop("eos.id", None)
             if then[2]:
                 self._given["eos.id"] = then[2]
             else:
                 self._defaults = DEFAULTS[0]
             self._parse()
+        elif "Add .option('eos.source.group.id'" in remedy:
+            self._switch(on=True)
         elif once := _WITH_TOPIC.search(remedy):
             self._given["topic"] = once[1]
             self._parse()
@@ -427,6 +435,11 @@ class SourceStory:
             pass
         elif "elete the checkpoint" in remedy or "was deleted" in remedy or "newest" in remedy:
             self._delete()
+
+    def _start_as(self, then: tuple[dict[str, str], bool, dict[str, str]]) -> None:
+        given, self._foreach, self._defaults = then
+        self._given = dict(given)
+        self._parse()
 
     def _choose(self, remedy: str) -> bool:
         """Do one of the things that are offered, each time another one, if it can be done."""

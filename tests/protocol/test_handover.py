@@ -15,6 +15,7 @@ from eos_sink.protocol.handover import (
     check_replay,
     first_position,
     judge,
+    of_old_topics,
 )
 from eos_sink.protocol.model import (
     BatchId,
@@ -24,6 +25,7 @@ from eos_sink.protocol.model import (
     Prepared,
     RowDigest,
     SourcePosition,
+    StartNote,
 )
 from eos_sink.protocol.source_rules import SourceBatch, SourceLogs
 from eos_sink.protocol.values import Offsets, Place, Position
@@ -310,6 +312,30 @@ def test_a_decided_batch_is_repeated_with_its_offsets(
         check_replay(record(source), batch, end)
     assert raised.value.stop
     assert raised.value.stop[1]["wrong"] == {B: (20, 21)}
+
+
+NOTE = StartNote("", 0, topics={"in": "old", "unread": "x"})
+
+
+@pytest.mark.parametrize(
+    ("latest", "note", "reason"),
+    [
+        (NONE_YET, NOTE, Reason.FIRST_OF_OLD_TOPIC),
+        (record(None), NOTE, Reason.POSITION_OF_OLD_TOPIC),
+        (record(None), replace(NOTE, topics={"in": "id"}), None),
+        (record(None), replace(NOTE, topics={}), None),
+        # The position has the ids itself.
+        (RECORD, NOTE, None),
+        (known(stale=True), NOTE, None),
+    ],
+)
+def test_offsets_of_topics_that_a_start_has_seen_are_not_of_later_ones(
+    latest: LogRecord, note: StartNote, reason: Text | None
+) -> None:
+    error = of_old_topics(latest, starts(other=5), note)
+    text, facts = error.stop if error and error.stop else (None, {})
+    assert text is reason
+    assert facts.get("places_gone", {A: 0, B: 0}).keys() == {A, B}
 
 
 def test_a_group_has_no_other_offsets_where_the_query_begins() -> None:

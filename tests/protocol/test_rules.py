@@ -30,6 +30,7 @@ from eos_sink.protocol.model import (
     Prepared,
     Route,
     RowDigest,
+    SourcePosition,
     TaskReport,
 )
 from eos_sink.protocol.rules import (
@@ -206,10 +207,25 @@ def test_a_query_and_single_writes_do_not_share_an_identity(
 def test_one_stream_more_than_a_record_keeps_is_refused() -> None:
     every = tuple(BatchId(f"s-{n}", 0) for n in range(MAX_STREAMS))
     new, full = BatchId("new", 0), LogRecord(9, DECISION, "w", every)
-    check_streams(full, BatchId("stream", 6))
-    check_streams(LogRecord(9, DECISION, "w", every[1:]), new)
+    check_streams(full, BatchId("stream", 6), has_group=True)
+    check_streams(LogRecord(9, DECISION, "w", every[1:]), new, has_group=True)
     with pytest.raises(ConfigurationError):
-        check_streams(full, new)
+        check_streams(full, new, has_group=True)
+
+
+@pytest.mark.parametrize("stale", [True, False])
+@pytest.mark.parametrize("has_group", [True, False])
+@pytest.mark.parametrize("batch", [BatchId("stream", 6), BatchId("new", 0)])
+def test_a_new_stream_without_the_group_stops_where_the_position_is_known(
+    batch: BatchId, *, has_group: bool, stale: bool
+) -> None:
+    known = SourcePosition("g", DECISION.batch, {("in", 0): 1}, {("in", 0): 2}, stale=stale)
+    record = LogRecord(9, DECISION, "w", source=known)
+    if has_group or stale or batch.stream == "stream":
+        check_streams(record, batch, has_group=has_group)
+    else:
+        with pytest.raises(ConfigurationError, match=r"only with eos\.source"):
+            check_streams(record, batch, has_group=has_group)
 
 
 @pytest.mark.parametrize("batch", [BatchId("stream", 6), BatchId("new", 0), BatchId("new", 5)])

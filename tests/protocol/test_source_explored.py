@@ -134,6 +134,38 @@ def test_of_two_identities_that_take_a_group_at_once_one_is_stopped() -> None:
     assert play(SourcePlot(strikes, retries=True, nameless=True)).violations == []
 
 
+def test_a_source_that_is_made_again_is_noticed_without_a_position() -> None:
+    """The identity is new, and its only batch was written without the option."""
+    changes = Strike(Fault.OTHER_WAY, 219), Strike(Fault.SWITCH, 220)
+    again = Strike(Fault.KILL_PROCESS, 221, 200), Strike(Fault.SOURCE_AGAIN, 409)
+    story = play(SourcePlot(changes + again))
+    assert (story.violations, story.met["OperatorNeededError"]) == ([], 1)
+
+
+def test_a_run_without_the_group_does_not_follow_one_that_has_it() -> None:
+    """It hangs in its first plan. Meanwhile a run with the option replaces the checkpoint and comes
+    to the end of the input."""
+    changes = Strike(Fault.SWITCH, 42), Strike(Fault.KILL_RUN, 47, 20)
+    hangs = Strike(Fault.LOSE_METADATA, 55, 200), Strike(Fault.LEAVE_RUN, 56)
+    assert play(SourcePlot(changes + hangs)).violations == []
+
+
+def test_a_former_identity_is_named_with_the_topic_of_its_frames() -> None:
+    foreach = Strike(Fault.OTHER_WAY, 285), Strike(Fault.OTHER_TOPIC, 286)
+    switch = Strike(Fault.SWITCH, 290, 200), Strike(Fault.SWITCH, 294), Strike(Fault.KILL_RUN, 295)
+    again = Strike(Fault.SOURCE_AGAIN, 470), Strike(Fault.OTHER_TOPIC, 532)
+    strikes = (*foreach, *switch, *again, Strike(Fault.LEAVE_RUN, 534))
+    assert play(SourcePlot(strikes, resets=True, chosen=2)).violations == []
+
+
+def test_a_change_of_identity_that_hung_is_refused_once_the_query_has_a_new_checkpoint() -> None:
+    """The new identity had compared itself with the former one before."""
+    switch = Strike(Fault.SWITCH, 279, 200), Strike(Fault.OTHER_WAY, 281, 20)
+    move = Strike(Fault.MOVE, 283, 20), Strike(Fault.SWITCH, 285), Strike(Fault.LEAVE_RUN, 286)
+    strikes = (*switch, *move, Strike(Fault.SOURCE_AGAIN, 331))
+    assert play(SourcePlot(strikes, True, True, True, chosen=2)).violations == []
+
+
 def test_who_gives_up_state_as_told_is_not_refused() -> None:
     ends = Strike(Fault.OTHER_DEFAULTS, 311), Strike(Fault.DELETE, 311)
     story = play(SourcePlot((Strike(Fault.RESET_GROUP, 259), *ends), stateful=True))

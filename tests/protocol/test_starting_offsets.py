@@ -291,9 +291,9 @@ class TestAFormerIdentity:
     def refuse(self, reader: Reader) -> None:
         """A first start under the new identity stops, however often it is tried."""
         for default in ("earliest", "committed"):
-            with pytest.raises(OperatorNeededError, match="moved group") as raised:
+            with pytest.raises(OperatorNeededError, match="last under another identity") as raised:
                 find(reader.world, default=default, eos_id="renamed")
-            with pytest.raises(OperatorNeededError, match="moved group"):
+            with pytest.raises(OperatorNeededError, match="last under another identity"):
                 reader.driver.planner.plan()
         remedy = raised.value.remedy
         assert remedy.startswith("Start the query as it was then: with writeStream.format, eos.id")
@@ -372,7 +372,7 @@ class TestAFormerIdentity:
         reader.new_checkpoint(find_numbers(reader.world))
         reader.files.ends[0] = {0: 2, 1: 2}
         reader.run()
-        with pytest.raises(OperatorNeededError, match="moved group"):
+        with pytest.raises(OperatorNeededError, match="last under another identity"):
             find(reader.world, eos_id="renamed")
         assert find(reader.world) == {"0": 2, "1": 2}
 
@@ -395,7 +395,7 @@ class TestAFormerIdentity:
         reader.driver.dies_committing(reader.driver.write(plan, number, *reader.rows(number)))
         reader.world.cluster.coordinator.time_out()
         renamed, reader.world.options = reader.world.options, first
-        with pytest.raises(OperatorNeededError, match="moved group"):
+        with pytest.raises(OperatorNeededError, match="last under another identity"):
             find(reader.world)
         # As the error says.
         reader.world.options = renamed
