@@ -181,12 +181,14 @@ class SourceReader:
             what = "has no metadata or no offsets of a batch"
             raise stop(Reason.NO_CHECKPOINT, what=what)
         batch = BatchId.numbered_by(self._numbering, stream, number)
-        if any(each.stream == batch.stream and each.batch >= number for each in record.decided):
-            return None  # A replay, or an old checkpoint, which the tasks refuse.
+        # A replay, or an old checkpoint, which the tasks refuse.
+        again = any(each.stream == batch.stream and each.batch >= number for each in record.decided)
         former, note = None, None
         if record.source is None:
             note = read_note(self._kafka, self._source.group, deadline)
-        if is_new_stream(record, batch):
+        if again and note is None:
+            return None
+        if not again and is_new_stream(record, batch):
             former = self.check_former(record.source, batch, deadline)
             if former is not None:
                 source = former[1].source
@@ -201,6 +203,8 @@ class SourceReader:
         now = self.read(record, batch, deadline)
         if note and (is_old := of_old_topics(record, now, note)):
             raise self._moved_group(*former) if former else is_old
+        if again:
+            return None
         try:
             moved = self.check(record, now, deadline)
         except OperatorNeededError:

@@ -140,6 +140,10 @@ def test_a_source_that_is_made_again_is_noticed_without_a_position() -> None:
     again = Strike(Fault.KILL_PROCESS, 221, 200), Strike(Fault.SOURCE_AGAIN, 409)
     story = play(SourcePlot(changes + again))
     assert (story.violations, story.met["OperatorNeededError"]) == ([], 1)
+    # The same, if that batch is repeated then.
+    renamed = Strike(Fault.OTHER_ID, 269, 20), Strike(Fault.OTHER_TOPIC, 270, 20)
+    switched = Strike(Fault.SWITCH, 271), Strike(Fault.SOURCE_AGAIN, 467)
+    assert play(SourcePlot(renamed + switched, retries=True, chosen=2)).violations == []
 
 
 def test_a_run_without_the_group_does_not_follow_one_that_has_it() -> None:

@@ -175,7 +175,7 @@ class TestABatchThatIsThereUnfinished:
 
     def test_of_another_sink_is_finished_by_that(self, reader: Reader) -> None:
         self.other_sink(reader, finished=False)
-        assert "the sink that has finished" in self.refuse(reader).remedy
+        assert "with the same sink" in self.refuse(reader).remedy
         # As the error says.
         reader.files.commits.add(1)
         find(reader.world, reader.files)
