@@ -130,15 +130,18 @@ class Origin:
         checkpoint: the checkpoint location, without possible secrets.
         name: the query name.
         batch: batch writes instead of a query.
+        topic: the option `topic` of batch writes, whose identity has it.
     """
 
     eos_id: str | None = None
     checkpoint: str | None = None
     name: str | None = None
     batch: bool = False
+    topic: str | None = None
 
     def __str__(self) -> str:
         named = {"eos.id": self.eos_id, "checkpoint": self.checkpoint, "query name": self.name}
+        named["topic"] = self.topic
         known = [f"{what} {value!r}" for what, value in named.items() if value]
         kind = ["batch write"] if self.batch else []
         return ", ".join(kind + known) or "no name"

@@ -1239,13 +1239,10 @@ def _opening(facts: _Facts) -> str:
 
 def _former_start(facts: _Facts) -> str:
     """Say how a query was started under a former identity: its way of writing, and its names."""
-    group, run, decision = facts["former"].group, facts["record"].run, facts["record"].decision
+    group, run = facts["former"].group, facts["record"].run
     origin = run.origin if run else Origin()
+    given = group if origin == Origin() else f"{origin} ({group})"
     inside = facts["decided"].numbering.name == "FOREACH"
-    # Frames for two topics have two identities.
-    topic = inside and decision and decision.route.topic
-    names = f"{origin}, topic {topic!r}" if topic else str(origin)
-    given = group if origin == Origin() else f"{names} ({group})"
     return f"{'within foreachBatch' if inside else 'with writeStream.format'}, {given}"
 
 

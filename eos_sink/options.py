@@ -254,8 +254,9 @@ def parse_batch_options(given: Mapping[str, str]) -> BatchOptions:
     options = _lowered(given)
     version = _version(options)
     explicit, app = _given(options, "eos.id"), (version.app if version else None) or None
-    query = batch_identity(explicit, app, _given(options, "topic"))
-    return BatchOptions(_sink_options(options, query, Origin(explicit, batch=True)), version)
+    topic = _given(options, "topic")
+    query, origin = batch_identity(explicit, app, topic), Origin(explicit, batch=True, topic=topic)
+    return BatchOptions(_sink_options(options, query, origin), version)
 
 
 def check_names(values: Mapping[str, str]) -> None:

@@ -285,7 +285,7 @@ def test_origins_contradict_each_other_only_where_both_say_something() -> None:
 def test_an_origin_says_what_is_known() -> None:
     assert str(Origin("x", "/a", "n")) == "eos.id 'x', checkpoint '/a', query name 'n'"
     assert str(Origin()) == "no name"
-    assert str(Origin("x", batch=True)) == "batch write, eos.id 'x'"
+    assert str(Origin("x", batch=True, topic="t")) == "batch write, eos.id 'x', topic 't'"
 
 
 @given(

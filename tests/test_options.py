@@ -236,7 +236,7 @@ def test_a_batch_write_needs_neither_an_id_nor_a_checkpoint() -> None:
     assert options.version is None
     assert options.sink.names.query.startswith("t-")
     assert options.sink.origin.batch
-    assert str(options.sink.origin) == "batch write"
+    assert str(options.sink.origin) == "batch write, topic 't'"
 
 
 def test_the_version_is_no_part_of_what_a_process_keeps_its_clients_for() -> None:
