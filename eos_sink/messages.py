@@ -807,7 +807,7 @@ class Reason:
         "commit, and the batches before were finished by another sink, or under another eos.id or "
         "way of writing. Its rows may be in the topic, in whole or in part. Nothing of it was "
         "written now.",
-        "Start the query as it was when it finished the batch before, with the same sink, eos.id "
+        "Start the query as it was when it finished the batch before, with the same sink, options "
         f"and way of writing, until it has finished this one and is idle. Then, as now, {_START}",
         _OF_BEGUN,
         Action.LOOK,
