@@ -102,7 +102,7 @@ class Many:
                 found = Observer(admin, cluster.prefix).look(Deadline(_LONG_S))
         self._notebook.note("queries seen", "", len(found.queries))
         with closing(ConfluentAdmin(cluster, _LONG_S)) as admin:
-            ids = admin.list_transactions(cluster.prefix, Deadline(_LONG_S), ended=True)
+            ids = admin.control().list_transactions(cluster.prefix, Deadline(_LONG_S))
         self._notebook.note("transactional ids", "", len(ids))
         to_stderr("status")
 

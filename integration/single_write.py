@@ -19,6 +19,7 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_batch_options
 from eos_sink.protocol.model import Run
+from eos_sink.protocol.values import TransactionStatus
 from eos_sink.sink_options import SinkOptions
 from eos_sink.spark import data_source, writers
 from eos_sink.spark.client_cache import ClientCache
@@ -147,7 +148,9 @@ class Sessions:
     def open(self) -> list[str]:
         kafka = ConfluentKafka(self.all[0].options.cluster)
         try:
-            return kafka.control().list_open(f"{self.names.group}-", Deadline(PATIENCE_S))
+            prefix, is_open = f"{self.names.group}-", TransactionStatus.ONGOING
+            states = kafka.control().list_transactions(prefix, Deadline(PATIENCE_S), is_open)
+            return [each.transaction.transactional_id for each in states]
         finally:
             kafka.close()
 

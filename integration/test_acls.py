@@ -24,7 +24,7 @@ from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.kafka_config.properties_file import read_properties
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId
-from eos_sink.protocol.values import Hanging
+from eos_sink.protocol.values import Hanging, TransactionStatus
 from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster, Security
 from eos_sink_lab.testing.faults import FaultPoint
@@ -255,10 +255,10 @@ def test_kafka_leaves_ids_out_in_silence_and_the_sink_does_not(start: Start) -> 
     query = start()
     control = query.kafka.control()
     prefix = f"{query.options.names.group}-"
-    assert control.list_open(prefix, Deadline(SOON_S)) == []
+    assert control.list_transactions(prefix, Deadline(SOON_S), TransactionStatus.ONGOING) == []
     query.revoke(query.need(TRANSACTIONS))
     with pytest.raises(ClusterError) as caught:
-        control.list_open(prefix, Deadline(SOON_S))
+        control.list_transactions(prefix, Deadline(SOON_S))
     assert caught.value.data["missing"] == [str(query.need(TRANSACTIONS))]
 
 

@@ -53,14 +53,13 @@ def test_a_broker_that_is_paused_does_not_hold_up_a_step_past_its_deadline() -> 
     ids = [Transaction(f"id-{number}", number, 0) for number in range(20)]
     with start_kafka(backend=Backend.LOCAL) as cluster:
         settings = kafka_python_settings({"bootstrap.servers": cluster.bootstrap_servers})
-        needs = Permissions("id-", "log").transactions
-        control = KafkaPythonControl(settings, needs, Deadline(15))
+        control = KafkaPythonControl(settings, Permissions("id-", "log"), Deadline(15))
         control.describe([each.transactional_id for each in ids], Deadline(15))
         for broker in cluster.brokers:
             broker.pause()
         for step in (
             lambda soon: control.end(ids, commit=False, deadline=soon),
-            lambda soon: control.list_open("id-", soon),
+            lambda soon: control.list_transactions("id-", soon),
         ):
             began = time.monotonic()
             with contextlib.suppress(OutcomeUnknownError):

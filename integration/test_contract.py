@@ -360,10 +360,12 @@ class TestSource(SourceContract):
             deadline = harness.deadline()
             while not reader.assignment() and not deadline.passed:
                 reader.poll(0.1)
-            assert len(harness.kafka().group_members(group, harness.deadline())) == 1
+            members = harness.kafka().describe_groups([group], harness.deadline())[group]
+            assert isinstance(members, tuple)
+            assert len(members) == 1
         finally:
             reader.close()
-        assert not harness.kafka().group_members(group, harness.deadline())
+        assert harness.kafka().describe_groups([group], harness.deadline()) == {group: ()}
 
 
 @pytest.mark.kafka("4.3.0")

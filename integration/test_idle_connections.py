@@ -63,7 +63,7 @@ def test_a_connection_that_waits_for_an_answer_is_not_idle(
     control = run(linked, topic="any").kafka.control()
     try:
         linked.nodes[0].link.delay(1.8)
-        assert control.list_open("no such prefix", Deadline(2 * PATIENCE_S)) == []
+        assert control.list_transactions("no such prefix", Deadline(2 * PATIENCE_S)) == []
     finally:
         linked.nodes[0].link.heal()
 

@@ -63,12 +63,12 @@ def open_producer(query: Run) -> None:
         producer.close()
 
 
-def list_open(query: Run) -> None:
-    query.kafka.control().list_open("any", Deadline(PATIENCE_S))
+def list_transactions(query: Run) -> None:
+    query.kafka.control().list_transactions("any", Deadline(PATIENCE_S))
 
 
 @pytest.mark.parametrize(
-    "act", [join, open_producer, pytest.param(list_open, marks=pytest.mark.long)]
+    "act", [join, open_producer, pytest.param(list_transactions, marks=pytest.mark.long)]
 )
 def test_a_client_that_is_refused_tries_again_ever_more_seldom_and_says_so(
     limiting: KafkaCluster, run: MakeRun, act: Callable[[Run], None]
@@ -76,7 +76,7 @@ def test_a_client_that_is_refused_tries_again_ever_more_seldom_and_says_so(
     started(limiting, run)[0].close()
     query = run(limiting, topic="readings", **LOGIN)
     link = limiting.nodes[0].link
-    if act is list_open:
+    if act is list_transactions:
         # The first login of a process is checked by another client.
         manager = query.kafka.control().wire._manager
         manager.run(manager.close, 1)

@@ -13,6 +13,7 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.connection.oauth import make_unsigned_token
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_options
+from eos_sink.protocol.values import TransactionStatus
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.topic_scan import Scan, Source, Span
 from integration import short_tokens
@@ -42,7 +43,8 @@ def writes_through_both_clients(kafka: KafkaCluster, login: dict[str, str], name
         clients.check_topic(TOPIC, deadline)
         clients.log_reader(options.names, deadline)
         control = clients.control()
-        assert control.list_open(f"{options.names.group}-", deadline) == []
+        is_open = TransactionStatus.ONGOING
+        assert control.list_transactions(f"{options.names.group}-", deadline, is_open) == []
         member = clients.member(options.names.group, f"{options.names.group}-0", TRANSACTION_MS)
         member.join(deadline)
         member.close()
@@ -54,10 +56,10 @@ def writes_through_both_clients(kafka: KafkaCluster, login: dict[str, str], name
             TOPIC, name.encode(), partition=0, on_offset=lambda _, offset: offsets.append(offset)
         )
         producer.flush(deadline)
-        open_now = control.list_open(f"{options.names.group}-", deadline)
+        open_now = control.list_transactions(f"{options.names.group}-", deadline, is_open)
         producer.commit(deadline)
         producer.close()
-        assert open_now == [transactional_id]
+        assert [each.transaction.transactional_id for each in open_now] == [transactional_id]
         assert value_at(kafka, offsets[0]) == name.encode()
     finally:
         clients.close()

@@ -21,4 +21,4 @@ def test_brokers_that_refuse_the_drivers_transactions_are_named_before_it_joins(
         with pytest.raises(ConfigurationError, match=r"30001 ms.*transaction\.max\.timeout\.ms"):
             query.plan()
         group = query.options.names.group
-        assert not query.kafka.group_members(group, Deadline(20))
+        assert not query.kafka.describe_groups([group], Deadline(20))[group]

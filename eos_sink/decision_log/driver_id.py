@@ -69,7 +69,7 @@ def _explain(kafka: Kafka, names: QueryNames) -> EosSinkError | None:
     if not state.is_ending or not state.partitions:
         return None
     places = sorted(state.partitions)
-    topics = kafka.describe_topics([topic for topic, _ in places], soon)
+    topics = kafka.describe_topics([topic for topic, _ in places], soon, settings=False)
     shown = [topic for topic in topics.values() if isinstance(topic, TopicDescription)]
     leaderless = {(topic.name, number) for topic in shown for number in topic.leaderless}
     without = [place for place in places if place in leaderless]

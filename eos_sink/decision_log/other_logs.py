@@ -20,7 +20,7 @@ def find_logs(kafka: Kafka, topics: Collection[str], deadline: Deadline) -> froz
     this protects from mistakes, and the permissions on a log from everything else."""
     if not topics:
         return frozenset()
-    newest = kafka.newest_values(topics, deadline)
+    newest = kafka.read_back().newest_values(topics, deadline)
     return frozenset(
         topic for topic, values in newest.items() if 2 * sum(map(is_record, values)) > len(values)
     )

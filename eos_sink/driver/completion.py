@@ -182,7 +182,7 @@ def _scan(
 
     tails: list[PartitionTail] = []
     for topic in topics:
-        seen = kafka.scan_topic(topic, frozenset(found), most, add_row, deadline)
+        seen = kafka.read_back().scan_topic(topic, frozenset(found), most, add_row, deadline)
         unread = next((each.unread for each in seen if each.unread), "it cannot be seen")
         if not seen or any(each.unread for each in seen):
             raise stop(

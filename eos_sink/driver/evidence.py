@@ -79,7 +79,7 @@ def _ask_witnesses(
     kafka: Kafka, known: tuple[Evidence, ...], deadline: Deadline
 ) -> tuple[Evidence, ...]:
     asked = {e.entry.witness: e.transaction for e in known if missing(e) is Source.WITNESS}
-    seen = kafka.visibility(asked, deadline) if asked else {}
+    seen = kafka.read_back().visibility(asked, deadline) if asked else {}
     return tuple(replace(e, witness=seen.get(e.entry.witness, e.witness)) for e in known)
 
 
@@ -88,5 +88,5 @@ def _ask_markers(
 ) -> tuple[Evidence, ...]:
     sources = Source.WITNESS, Source.MARKER
     asked = {e.entry.witness: e.transaction for e in known if missing(e) in sources}
-    told = kafka.markers(asked, deadline) if asked else {}
+    told = kafka.read_back().markers(asked, deadline) if asked else {}
     return tuple(replace(e, marker=told.get(e.entry.witness, e.marker)) for e in known)

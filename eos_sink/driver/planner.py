@@ -40,7 +40,7 @@ from eos_sink.protocol.model import (
 )
 from eos_sink.protocol.reconcile import Role, View
 from eos_sink.protocol.rules import check_unrecorded
-from eos_sink.protocol.values import RECORDED_MS, MemberRefused, MemberState
+from eos_sink.protocol.values import MAY_HAVE_COMMITTED, RECORDED_MS, MemberRefused, MemberState
 from eos_sink.sink_options import SinkOptions
 
 if TYPE_CHECKING:
@@ -336,12 +336,11 @@ class Planner:
         """Before the driver's id is inited: its state may be the last trace of a lost log."""
         if self._register.has_record(deadline):
             return
-        control = self._kafka.control()
-        committed = control.list_committed(f"{self._names.group}-", deadline)
+        prefix, control = f"{self._names.group}-", self._kafka.control()
+        states = control.list_transactions(prefix, deadline, *MAY_HAVE_COMMITTED)
         # Listed before the log is read: what another run commits meanwhile has its record by then.
-        if committed and not self._register.read(deadline).seq:
-            states = control.describe(committed, deadline)
-            check_unrecorded(self._names, states.values())
+        if any(each.has_committed for each in states) and not self._register.read(deadline).seq:
+            check_unrecorded(self._names, states)
 
     def _check_source(self, source: SourceReader, view: View, deadline: Deadline) -> View:
         """Let the position return to the start of a decided batch that has become invisible, if its

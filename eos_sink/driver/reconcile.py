@@ -25,7 +25,7 @@ from eos_sink.protocol.model import Decision, Entry, PlanToken
 from eos_sink.protocol.outcome import Evidence, Source, missing
 from eos_sink.protocol.reconcile import Role, Step, View, next_step
 from eos_sink.protocol.rules import in_doubt, undecided
-from eos_sink.protocol.values import EndOutcome, FirstOpen, Place, Transaction
+from eos_sink.protocol.values import EndOutcome, FirstOpen, Place, Transaction, TransactionStatus
 
 # For the text of an error, after the step's own deadline.
 _EXPLAIN_S = 5.0
@@ -109,11 +109,8 @@ def list_undecided(
     kafka: Kafka, names: QueryNames, decision: Decision | None, deadline: Deadline
 ) -> list[Transaction]:
     """The query's open transactions that the decision does not name."""
-    control = kafka.control()
-    ids = [
-        name for name in control.list_open(f"{names.group}-", deadline) if names.parse_task(name)
-    ]
-    return undecided(names, control.describe(ids, deadline).values(), decision)
+    prefix, is_open = f"{names.group}-", TransactionStatus.ONGOING
+    return undecided(names, kafka.control().list_transactions(prefix, deadline, is_open), decision)
 
 
 def _trace(step: Step, view: View, actor: Actor) -> None:

@@ -6,7 +6,7 @@ compares again before it decides, since another driver may have moved the positi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from eos_sink.decision_log.start_notes import read_note, write_note
@@ -15,7 +15,8 @@ from eos_sink.driver.group_claims import find_movers, find_writers
 from eos_sink.errors import EosSinkError, OperatorNeededError
 from eos_sink.identity import QueryNames, shown_location
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Kafka
+from eos_sink.kafka.interfaces import Kafka, Unseen
+from eos_sink.kafka_config.acls import Acl, Permissions, Resource
 from eos_sink.messages import Reason, stop
 from eos_sink.protocol.handover import (
     Handover,
@@ -158,9 +159,15 @@ class SourceReader:
         Raises:
             ClusterError: one does.
         """
-        members = self._kafka.group_members(self._source.group, deadline)
+        group = self._source.group
+        members = self._kafka.describe_groups([group], deadline)[group]
+        if isinstance(members, Unseen):
+            # Describe is enough here, and not later.
+            needed = Permissions.source(group, ())
+            raise members.error(f"The members of group {group} cannot be seen", needed)
         if members:
-            raise stop(Reason.GROUP_IN_USE, members=sorted(members))
+            names = sorted(f"{member.client} at {member.host}" for member in members)
+            raise stop(Reason.GROUP_IN_USE, members=names)
 
     def check_first(self, record: LogRecord, deadline: Deadline) -> SourcePosition | None:
         """Check, before anything is written, the batch that Spark has begun.
@@ -348,4 +355,21 @@ def read_logs(
     """
     places = known.reached if known else {}
     ids = kafka.topic_ids({topic for topic, _ in places}, deadline)
-    return SourceLogs(ids, kafka.log_bounds({*places, *begins}, deadline))
+    return SourceLogs(ids, read_bounds(kafka, {*places, *begins}, deadline))
+
+
+def read_bounds(
+    kafka: Kafka, places: Collection[Place], deadline: Deadline
+) -> dict[Place, tuple[int, int]]:
+    """The first offset and the end of each of these partitions that exists.
+
+    Raises:
+        ClusterError: one cannot be seen.
+    """
+    bounds: dict[Place, tuple[int, int]] = {}
+    for place, at in kafka.list_offsets(places, deadline).items():
+        if isinstance(at, Unseen):
+            needed = [Acl("Read", Resource.TOPIC, place[0])]
+            raise at.error(f"Topic {place[0]} of the source cannot be seen", needed)
+        bounds[place] = at.start, at.end
+    return bounds

@@ -8,13 +8,13 @@ missing permission has the permission's name in `data["missing"]`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, Unseen
-from eos_sink.protocol.values import Position, TransactionState
+from eos_sink.protocol.values import Position
 
 
 @dataclass(frozen=True)
@@ -49,31 +49,6 @@ class LogPage:
     ends: Mapping[int, int] = field(default_factory=dict)
     recreated: bool = False
     unread: Mapping[int, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class PartitionOffsets:
-    """Offsets of a partition.
-
-    Attributes:
-        start: the first one that is kept.
-        stable: the last stable offset: how far a read_committed reader gets.
-        end: the high watermark.
-    """
-
-    partition: int
-    start: int
-    stable: int
-    end: int
-
-
-@dataclass(frozen=True)
-class MemberDescription:
-    """A member of a consumer group; `instance` is empty for a dynamic one."""
-
-    instance: str
-    client: str
-    host: str
 
 
 @dataclass(frozen=True)
@@ -131,44 +106,8 @@ class Admin(Kafka, Protocol):
                 named. `LogPage.ends` of the call before reads what has come since.
         """
 
-    def list_transactions(
-        self, prefix: str, deadline: Deadline, *, ended: bool = False
-    ) -> list[TransactionState]:
-        """Open transactions, cluster-wide, of ids that start with `prefix`, sorted by id.
-
-        Args:
-            ended: every id that a coordinator knows, in any state.
-        """
-
-    def check_coordinators(self, prefix: str, deadline: Deadline) -> None:
-        """Look whether each partition of __transaction_state has a coordinator that answers. What
-        has none is in no list of transactions.
-
-        Args:
-            prefix: ids under it are asked for.
-
-        Raises:
-            OutcomeUnknownError: one has none.
-        """
-
-    def describe_transactions(
-        self, ids: Iterable[str], deadline: Deadline
-    ) -> Mapping[str, TransactionState]:
-        """The coordinator's state of each id; MISSING for an unknown one."""
-
-    def list_offsets(
-        self, topics: Iterable[str], deadline: Deadline
-    ) -> Mapping[str, tuple[PartitionOffsets, ...] | Unseen]:
-        """Of each topic's partitions, by number; empty if there is no such topic."""
-
     def list_groups(self, prefix: str, deadline: Deadline) -> Sequence[str] | Unseen:
         """Consumer groups whose names start with `prefix`, as far as they may be seen."""
-
-    def describe_groups(
-        self, groups: Iterable[str], deadline: Deadline
-    ) -> Mapping[str, tuple[MemberDescription, ...] | Unseen]:
-        """The members of each group; none for an unknown one. A member whose process died stays
-        one until its session ends."""
 
     def describe_brokers(self, deadline: Deadline) -> Sequence[Broker]:
         """To be called before the questions below, which it chooses a broker for.

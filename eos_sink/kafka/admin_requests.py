@@ -9,9 +9,9 @@ is any broker (KIP-590), and waits up to five minutes for that one after it has 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError
 from kafka.protocol.admin.acl import ACLOperation
@@ -21,14 +21,11 @@ from kafka.protocol.admin.topics import CreateTopicsRequest
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import convert_error, is_denied, is_transient
 from eos_sink.kafka.fetch import EARLIEST, LATEST, find_offsets
-from eos_sink.kafka.interfaces import PartitionState, TopicDescription, Unseen
+from eos_sink.kafka.interfaces import PartitionOffsets, PartitionState, TopicDescription, Unseen
 from eos_sink.kafka.retry import retry_until
 from eos_sink.kafka.wire import Wire
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 from eos_sink.protocol.values import Place
-
-if TYPE_CHECKING:
-    from eos_sink.kafka.admin_interface import PartitionOffsets
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -42,7 +39,10 @@ def unseen(error: KafkaError, *needed: Acl) -> Unseen:
     """The first permission is the one that was refused; all of them would show everything."""
     if is_denied(error.code()) and needed:
         return Unseen(f"this principal lacks {needed[0]}", needed)
-    return Unseen(error.str().rstrip("."))
+    why = error.str().rstrip(".")
+    if is_transient(error):
+        return Unseen(why, remedy="Check that the brokers answer, then try again.")
+    return Unseen(why)
 
 
 def ask_until_final(
@@ -92,17 +92,26 @@ def _ask_any(wire: Wire, ask: Callable[..., Any], what: str, deadline: Deadline)
     return found
 
 
+def configs_request(kind: int, name: str, settings: Sequence[str] | None = None) -> Any:
+    """For these settings of a TOPIC or BROKER; None: all."""
+    resource = DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=settings
+    )
+    return DescribeConfigsRequest(resources=[resource], max_version=4)
+
+
 def describe_configs(
-    wire: Wire, kind: int, names: Iterable[str], deadline: Deadline
+    wire: Wire,
+    kind: int,
+    names: Iterable[str],
+    deadline: Deadline,
+    settings: Sequence[str] | None = None,
 ) -> dict[str, dict[str, Any] | KafkaError]:
-    """Each setting of each TOPIC or BROKER, with `value` and `read_only`."""
+    """See `configs_request`; each setting has `value` and `read_only`."""
 
     def request(name: str) -> Any:
-        resource = DescribeConfigsRequest.DescribeConfigsResource(
-            resource_type=kind, resource_name=name, configuration_keys=None
-        )
-        request = DescribeConfigsRequest(resources=[resource], max_version=4)
-        return wire.send(request, int(name) if kind == BROKER else None, deadline)
+        node = int(name) if kind == BROKER else None
+        return wire.send(configs_request(kind, name, settings), node, deadline)
 
     def read(result: Any) -> dict[str, Any] | KafkaError:
         if result.error_code:
@@ -228,9 +237,6 @@ def list_offsets(
     wire: Wire, places: Iterable[Place], deadline: Deadline
 ) -> dict[Place, PartitionOffsets | KafkaError]:
     """First, last stable and end offset of each partition."""
-    # The interface of the operator commands, which the sink's processes do without.
-    from eos_sink.kafka.admin_interface import PartitionOffsets
-
     soon = deadline.within(ANSWER_S)
 
     async def ask(places: list[Place]) -> dict[Place, PartitionOffsets | KafkaError]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,27 +13,27 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.confluent_client import ConfluentClient
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import convert_error
-from eos_sink.kafka.interfaces import Sizes, TopicDescription, Unseen
+from eos_sink.kafka.interfaces import (
+    MemberDescription,
+    PartitionOffsets,
+    Sizes,
+    TopicDescription,
+    Unseen,
+)
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka.shared_clients import FIRST_ANSWER_S, SharedClients
+from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.kafka_config.cluster_config import ClusterConfig
-from eos_sink.protocol.values import (
-    Offsets,
-    Place,
-    Position,
-    ProducerIdentity,
-    Transaction,
-    Visibility,
-)
+from eos_sink.protocol.values import Offsets, Place, Position
 from eos_sink.shell import quote
 
 # What only the driver needs is imported there: tasks load none of it.
 if TYPE_CHECKING:
-    from eos_sink.kafka.interfaces import OnRow, PartitionTail
     from eos_sink.kafka.log_reader import DecisionLogReader
     from eos_sink.kafka.log_topic import LogTopic
     from eos_sink.kafka.member import ConfluentMember
     from eos_sink.kafka.native.client import NativeClient
+    from eos_sink.kafka.read_back import ReadBack
     from eos_sink.kafka.transaction_control import KafkaPythonControl
 
 _LONGEST_SESSION = "group.max.session.timeout.ms"
@@ -131,7 +131,7 @@ class ConfluentKafka:
         except OutcomeUnknownError:
             return None
         values: list[str] = []
-        for entries in describe_configs(wire, BROKER, brokers, soon).values():
+        for entries in describe_configs(wire, BROKER, brokers, soon, [_LONGEST_SESSION]).values():
             entry = None if isinstance(entries, KafkaError) else entries.get(_LONGEST_SESSION)
             # Brokers of a hosted Kafka may hide settings.
             values.append((entry.value if entry is not None else None) or "")
@@ -164,31 +164,10 @@ class ConfluentKafka:
 
         return read_claim_records(self.clients, subject, suffix, deadline, start, end)
 
-    def visibility(
-        self, witnesses: Mapping[Position, Transaction], deadline: Deadline
-    ) -> Mapping[Position, Visibility]:
-        from eos_sink.kafka.read_back import find_visibility
+    def read_back(self) -> ReadBack:
+        from eos_sink.kafka.read_back import ReadBack
 
-        return find_visibility(self.clients, witnesses, deadline)
-
-    def markers(
-        self, asked: Mapping[Position, Transaction], deadline: Deadline
-    ) -> Mapping[Position, bool]:
-        from eos_sink.kafka.read_back import find_markers
-
-        return find_markers(self.clients, asked, deadline)
-
-    def scan_topic(
-        self,
-        topic: str,
-        producers: frozenset[ProducerIdentity],
-        most: int,
-        on_row: OnRow,
-        deadline: Deadline,
-    ) -> list[PartitionTail]:
-        from eos_sink.kafka.read_back import scan_topic
-
-        return scan_topic(self.clients, topic, producers, most, on_row, deadline)
+        return ReadBack(self.clients)
 
     def check_topic(self, topic: str, deadline: Deadline) -> None:
         from eos_sink.kafka.admin_requests import describe_usable_topic
@@ -206,12 +185,13 @@ class ConfluentKafka:
         raise convert_error(found, f"Topic {topic} cannot be seen", needs)
 
     def describe_topics(
-        self, topics: Sequence[str], deadline: Deadline
+        self, topics: Sequence[str], deadline: Deadline, *, settings: bool = True
     ) -> Mapping[str, TopicDescription | Unseen | None]:
         from eos_sink.kafka.admin_requests import describe_topics, show_topic
 
-        found = describe_topics(self.clients.control().wire, topics, deadline)
-        needed = "Describe", "DescribeConfigs"
+        wire = self.clients.control().wire
+        found = describe_topics(wire, topics, deadline, settings=settings)
+        needed = ("Describe", "DescribeConfigs") if settings else ("Describe",)
         return {name: show_topic(name, topic, *needed) for name, topic in found.items()}
 
     def topic_ids(self, topics: Collection[str] | None, deadline: Deadline) -> Mapping[str, str]:
@@ -219,41 +199,30 @@ class ConfluentKafka:
 
         return find_topic_ids(self.clients.control().wire, topics, deadline)
 
-    def group_members(self, group: str, deadline: Deadline) -> Collection[str]:
-        from eos_sink.kafka.source_group import list_members
+    def describe_groups(
+        self, groups: Iterable[str], deadline: Deadline
+    ) -> Mapping[str, tuple[MemberDescription, ...] | Unseen]:
+        from eos_sink.kafka.groups import describe_groups
 
-        return list_members(self.clients.control().wire, group, deadline)
+        return describe_groups(self.clients.control().wire, groups, deadline)
 
     def group_offsets(self, group: str, deadline: Deadline) -> Offsets:
-        from eos_sink.kafka.source_group import fetch_offsets
+        from eos_sink.kafka.groups import fetch_offsets
 
         return fetch_offsets(self.clients.control().wire, group, deadline)
 
-    def log_bounds(
+    def list_offsets(
         self, places: Collection[Place], deadline: Deadline
-    ) -> Mapping[Place, tuple[int, int]]:
-        from eos_sink.kafka.source_group import find_bounds
+    ) -> Mapping[Place, PartitionOffsets | Unseen]:
+        from eos_sink.kafka.admin_requests import list_offsets, unseen
 
-        return find_bounds(self.clients.control().wire, places, deadline)
-
-    def newest_values(
-        self, topics: Collection[str], deadline: Deadline
-    ) -> Mapping[str, Sequence[bytes]]:
-        from eos_sink.kafka.admin_requests import describe_topics
-        from eos_sink.kafka.log_topic import may_be_log
-
-        described = describe_topics(self.clients.control().wire, topics, deadline)
-        places = [
-            (name, number)
-            for name, topic in described.items()
-            if isinstance(topic, TopicDescription) and may_be_log(topic)
-            for number in topic.partitions
-        ]
-        if not places:
-            return {}
-        from eos_sink.kafka.read_back import read_newest_values
-
-        return read_newest_values(self.clients, places, deadline)
+        found: dict[Place, PartitionOffsets | Unseen] = {}
+        for place, at in list_offsets(self.clients.control().wire, places, deadline).items():
+            if not isinstance(at, KafkaError):
+                found[place] = at
+            elif at.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                found[place] = unseen(at, Acl("Describe", Resource.TOPIC, place[0]))
+        return found
 
     def close(self) -> None:
         self.clients.close()

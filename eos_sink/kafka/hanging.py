@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka import errors as kafka_errors
 from kafka.protocol.admin.transactions import DescribeProducersRequest
@@ -27,9 +27,12 @@ from eos_sink.protocol.values import (
     HangingLook,
     Place,
     Transaction,
-    TransactionState,
     TransactionStatus,
 )
+
+if TYPE_CHECKING:
+    from eos_sink.kafka.interfaces import TransactionControl
+    from eos_sink.kafka.transaction_control import KafkaPythonControl
 
 # A broker that died is known to be dead within its session, 9 s by default.
 _ANSWER_S = 12.0
@@ -39,16 +42,6 @@ _MARKERS_S = 5.0
 _PROBES, _RADIX = 1_000, 31
 # Of a leader in one answer, which is refused from 100 MB on: 300,000 producers in each.
 _PARTITIONS = 8
-
-
-class Coordinators(Protocol):
-    """What is asked of a `TransactionControl`."""
-
-    wire: Wire
-
-    def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]: ...
-
-    def name_producers(self, producers: Iterable[int], deadline: Deadline) -> dict[int, str]: ...
 
 
 class OpenTransaction(NamedTuple):
@@ -62,7 +55,7 @@ class OpenTransaction(NamedTuple):
 
 
 def find_hanging(
-    control: Coordinators,
+    control: KafkaPythonControl,
     topics: Iterable[str],
     names: Collection[str],
     prefix: str,
@@ -77,7 +70,7 @@ def find_hanging(
         ids = {state.transaction.producer_id: name for name, state in states.items()}
     if prefix and (others := producers - ids.keys()):
         ids |= control.name_producers(others, deadline)
-        if (unnamed := others - ids.keys()) and all_coordinate(control, prefix, deadline):
+        if (unnamed := others - ids.keys()) and _all_coordinate(control, prefix, deadline):
             # A coordinator may have moved when it was asked. Else they are of other principals.
             ids |= control.name_producers(unnamed, deadline)
         else:
@@ -112,12 +105,28 @@ def find_hanging(
     return HangingLook([], unknown)
 
 
-def all_coordinate(control: Coordinators, prefix: str, deadline: Deadline) -> bool:
-    """True if each partition of __transaction_state has a coordinator that answers: what none of
-    them names then is hidden from this principal, so it is none of the query's."""
-    ids = probe_ids(prefix)
+def check_coordinators(control: TransactionControl, prefix: str, deadline: Deadline) -> None:
+    """Check that each partition of __transaction_state has a coordinator that answers. What has
+    none is in no list of transactions.
+
+    Raises:
+        OutcomeUnknownError: one has none.
+    """
+    try:
+        control.describe(probe_ids(prefix), deadline.within(_MARKERS_S))
+    except OutcomeUnknownError:
+        raise OutcomeUnknownError(
+            "A partition of __transaction_state has no coordinator that answers: the transactions "
+            "of its ids are not seen.",
+            remedy="Bring its broker back, then look again.",
+        ) from None
+
+
+def _all_coordinate(control: KafkaPythonControl, prefix: str, deadline: Deadline) -> bool:
+    """True if all do: what none of them names then is hidden from this principal, so it is none of
+    the query's."""
     with contextlib.suppress(OutcomeUnknownError):
-        control.describe(ids, deadline.within(_MARKERS_S))
+        check_coordinators(control, prefix, deadline)
         return True
     return False
 
@@ -130,7 +139,7 @@ def probe_ids(prefix: str) -> list[str]:
 
 
 def find_holders(
-    control: Coordinators, places: frozenset[Place], deadline: Deadline
+    control: KafkaPythonControl, places: frozenset[Place], deadline: Deadline
 ) -> dict[Place, FirstOpen | None]:
     """See `eos_sink.kafka.interfaces.TransactionControl.find_holders`."""
     opened, unheard = find_open(control.wire, {topic for topic, _ in places}, deadline)

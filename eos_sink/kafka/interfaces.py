@@ -27,6 +27,7 @@ from eos_sink.protocol.values import (
     ProducerIdentity,
     Transaction,
     TransactionState,
+    TransactionStatus,
     Visibility,
 )
 
@@ -52,10 +53,15 @@ class Unseen:
     missing: tuple[Acl, ...] = ()
     remedy: str = "Look at the broker's log for the cause."
 
-    def error(self, what: str) -> ClusterError:
-        """The error of an operator's command; `what` cannot be seen."""
+    def error(self, what: str, needed: Sequence[Acl] = ()) -> ClusterError:
+        """The error that `what` cannot be seen.
+
+        Args:
+            needed: the permissions that a query needs for it. Without them it is an operator's
+                command, which needs no more than to see it.
+        """
         if self.missing:
-            return permission_error(what, self.missing, of_query=False)
+            return permission_error(what, needed or self.missing, of_query=bool(needed))
         return ClusterError(f"{what}: {self.why}.", remedy=self.remedy)
 
 
@@ -105,6 +111,31 @@ class TopicDescription:
 
 
 @dataclass(frozen=True)
+class MemberDescription:
+    """A member of a consumer group; `instance` is empty for a dynamic one."""
+
+    instance: str
+    client: str
+    host: str
+
+
+@dataclass(frozen=True)
+class PartitionOffsets:
+    """Offsets of a partition.
+
+    Attributes:
+        start: the first one that is kept.
+        stable: the last stable offset: how far a read_committed reader gets.
+        end: the high watermark.
+    """
+
+    partition: int
+    start: int
+    stable: int
+    end: int
+
+
+@dataclass(frozen=True)
 class Sizes:
     """The most that a producer sends, in bytes, in place of what its settings say.
 
@@ -142,7 +173,7 @@ class PartitionTail:
     """A partition, and the traces found in it from `read_from` on.
 
     Attributes:
-        start, stable, end: offsets, as in `eos_sink.kafka.admin_interface.PartitionOffsets`.
+        start, stable, end: offsets, as in `PartitionOffsets`.
         unread: why a part of it could not be read; empty: all was read.
     """
 
@@ -276,12 +307,12 @@ class TransactionControl(Protocol):
         answer at the deadline is left out of the result, and so is what may have been forgotten in
         a partition that has lost its leader meanwhile (KAFKA-20734)."""
 
-    def list_open(self, prefix: str, deadline: Deadline) -> list[str]:
-        """Transactional ids that start with `prefix` and have an open transaction, cluster-wide."""
-
-    def list_committed(self, prefix: str, deadline: Deadline) -> list[str]:
-        """Transactional ids that start with `prefix` and whose state tells that a transaction of
-        them was committed (`TransactionState.has_committed`), cluster-wide."""
+    def list_transactions(
+        self, prefix: str, deadline: Deadline, *statuses: TransactionStatus
+    ) -> list[TransactionState]:
+        """Each transactional id, cluster-wide, that starts with `prefix` and has one of the states,
+        or any if none is given; sorted. It is described after that, and may have another by then.
+        """
 
     def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
         """The coordinator's state of each id; MISSING for an unknown one."""
@@ -347,6 +378,42 @@ class LogReader(Protocol):
         """The place of the query's records (offset 0), for the first write."""
 
 
+class ReadBack(Protocol):
+    """Reads back what topics show of transactions, and of what they contain."""
+
+    def visibility(
+        self, witnesses: Mapping[Position, Transaction], deadline: Deadline
+    ) -> Mapping[Position, Visibility]:
+        """Return what a read_committed reader finds at each record, once the last stable offset is
+        past it. It is unreadable if another transaction's record is there: the topic was made
+        again. One that stays open until the deadline is left out."""
+
+    def markers(
+        self, asked: Mapping[Position, Transaction], deadline: Deadline
+    ) -> Mapping[Position, bool]:
+        """True if the marker behind each witness commits or aborts its transaction, as far as one
+        is found by the deadline; the witness itself may be gone."""
+
+    def scan_topic(
+        self,
+        topic: str,
+        producers: frozenset[ProducerIdentity],
+        most: int,
+        on_row: OnRow,
+        deadline: Deadline,
+    ) -> list[PartitionTail]:
+        """Return what the last `most` offsets of each partition show of the producers'
+        transactions, committed or not. Each of their rows is passed to `on_row`. Empty if the
+        topic cannot be seen."""
+
+    def newest_values(
+        self, topics: Collection[str], deadline: Deadline
+    ) -> Mapping[str, Sequence[bytes]]:
+        """A few of the newest values of each partition, committed or not, as far as they can be
+        read, and only of topics with as many partitions as a decision log and, as far as it can be
+        seen, its cleanup.policy."""
+
+
 class Kafka(Protocol):
     """A cluster that is connected to: makes the clients above."""
 
@@ -404,59 +471,36 @@ class Kafka(Protocol):
             The records, and where to read on.
         """
 
-    def visibility(
-        self, witnesses: Mapping[Position, Transaction], deadline: Deadline
-    ) -> Mapping[Position, Visibility]:
-        """Return what a read_committed reader finds at each record, once the last stable offset is
-        past it. It is unreadable if another transaction's record is there: the topic was made
-        again. One that stays open until the deadline is left out."""
-
-    def markers(
-        self, asked: Mapping[Position, Transaction], deadline: Deadline
-    ) -> Mapping[Position, bool]:
-        """True if the marker behind each witness commits or aborts its transaction, as far as one
-        is found by the deadline; the witness itself may be gone."""
-
-    def scan_topic(
-        self,
-        topic: str,
-        producers: frozenset[ProducerIdentity],
-        most: int,
-        on_row: OnRow,
-        deadline: Deadline,
-    ) -> list[PartitionTail]:
-        """Return what the last `most` offsets of each partition show of the producers'
-        transactions, committed or not. Each of their rows is passed to `on_row`. Empty if the
-        topic cannot be seen."""
+    def read_back(self) -> ReadBack: ...
 
     def check_topic(self, topic: str, deadline: Deadline) -> None:
         """Raises ClusterError if the topic does not exist or may not be seen."""
 
     def describe_topics(
-        self, topics: Sequence[str], deadline: Deadline
+        self, topics: Sequence[str], deadline: Deadline, *, settings: bool = True
     ) -> Mapping[str, TopicDescription | Unseen | None]:
-        """Each topic as it is now; None: it does not exist. Creates none of them."""
+        """Each topic as it is now; None: it does not exist. Creates none of them.
+
+        Args:
+            settings: False: without their settings, which take a request and a permission each.
+        """
 
     def topic_ids(self, topics: Collection[str] | None, deadline: Deadline) -> Mapping[str, str]:
         """The id (KIP-516) of each of the topics that exists and may be seen; None: of all."""
 
-    def group_members(self, group: str, deadline: Deadline) -> Collection[str]:
-        """The members of a group, as names for an error; none if the group does not exist."""
+    def describe_groups(
+        self, groups: Iterable[str], deadline: Deadline
+    ) -> Mapping[str, tuple[MemberDescription, ...] | Unseen]:
+        """The members of each group; none for an unknown one. A member whose process died stays
+        one until its session ends."""
 
     def group_offsets(self, group: str, deadline: Deadline) -> Offsets:
         """The offsets of a group, once no transaction holds others that are pending (KIP-447)."""
 
-    def log_bounds(
+    def list_offsets(
         self, places: Collection[Place], deadline: Deadline
-    ) -> Mapping[Place, tuple[int, int]]:
-        """The first offset and the end of each partition, without those that do not exist."""
-
-    def newest_values(
-        self, topics: Collection[str], deadline: Deadline
-    ) -> Mapping[str, Sequence[bytes]]:
-        """A few of the newest values of each partition, committed or not, as far as they can be
-        read, and only of topics with as many partitions as a decision log and, as far as it can be
-        seen, its cleanup.policy."""
+    ) -> Mapping[Place, PartitionOffsets | Unseen]:
+        """Of each partition, without those that do not exist."""
 
     def close(self) -> None:
         """Close what the process shares, for good."""

@@ -150,7 +150,7 @@ class ConfluentProducer:
 
     def send_group_offsets(self, group: str, offsets: Offsets, deadline: Deadline) -> None:
         # Few queries have such a group.
-        from eos_sink.kafka.source_group import metadata_without_member
+        from eos_sink.kafka.groups import metadata_without_member
 
         if group not in self._groups:
             self._groups = {group: metadata_without_member(group)}

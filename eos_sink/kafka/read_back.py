@@ -5,7 +5,7 @@ Consumers do not say which producer wrote a record, but the batches on the wire 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -18,10 +18,12 @@ from eos_sink.kafka.admin_requests import describe_topics, list_offsets
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import Meaning, convert_error, get_meaning, is_missing, is_transient
 from eos_sink.kafka.fetch import Fetched, fetch, fetch_each, read_records, select_committed
-from eos_sink.kafka.interfaces import OnRow, PartitionTail, Trace
+from eos_sink.kafka.interfaces import OnRow, PartitionTail, TopicDescription, Trace
+from eos_sink.kafka.log_topic import may_be_log
 from eos_sink.kafka.retry import retry_until
 from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.kafka.wire import Wire
+from eos_sink.kafka_config.acls import Permissions
 from eos_sink.protocol.values import Place, Position, ProducerIdentity, Transaction, Visibility
 
 # A response has at least one batch, however large it is.
@@ -35,48 +37,142 @@ _MARKER_OFFSETS = 10_000_000
 _NEWEST = 32
 
 
-def find_visibility(
-    clients: SharedClients, witnesses: Mapping[Position, Transaction], deadline: Deadline
-) -> dict[Position, Visibility]:
-    """Return what is known of each; leave out those that were still open at the deadline.
+class ReadBack:
+    """Implements `eos_sink.kafka.interfaces.ReadBack`."""
 
-    A Fetch response has the records up to the last stable offset, committed or not, and the
-    list of the aborted transactions among them (KIP-98). Retention or compaction may have removed
-    a committed record, so one that is not there proves nothing.
+    def __init__(self, clients: SharedClients) -> None:
+        self._clients = clients
 
-    Raises:
-        ClusterError: a permission is missing, or a record cannot be decoded.
-    """
-    wanted, seen = witnesses.keys(), dict[Position, Visibility]()
-    learning = dict[Position | Place, Deadline]()
+    def visibility(
+        self, witnesses: Mapping[Position, Transaction], deadline: Deadline
+    ) -> dict[Position, Visibility]:
+        """A Fetch response has the records up to the last stable offset, committed or not, and the
+        list of the aborted transactions among them (KIP-98). Retention or compaction may have
+        removed a committed record, so one that is not there proves nothing."""
+        wanted, seen = witnesses.keys(), dict[Position, Visibility]()
+        learning = dict[Position | Place, Deadline]()
 
-    def look() -> bool:
-        # One of each partition at a time; the others follow in their order.
-        first: dict[Place, Position] = {}
-        for witness in sorted(wanted - seen.keys()):
-            first.setdefault((witness.topic, witness.partition), witness)
-        wire = clients.control().wire
-        ask = partial(fetch_each, committed=True, most_bytes=_SMALL_BYTES)
-        places = {place: witness.offset for place, witness in first.items()}
-        known = len(seen)
-        for place, answer in wire.run(ask, wire, places, deadline.within(_ANSWERS_S)).items():
-            witness = first[place]
-            subject = _get_unlearned(witness, answer)
-            learning_of: set[Position | Place] = {place, witness}
-            for other in learning_of - {subject}:
-                learning.pop(other, None)
-            # Time to learn begins with the first such answer, and has to be had in full.
-            learned = (
-                subject is not None and learning.setdefault(subject, Deadline(_LEARNS_S)).passed
-            )
-            found = _judge(clients, witness, witnesses[witness], answer, learned=learned)
-            if found is not None:
-                seen[witness] = found
-        return len(seen) > known
+        def look() -> bool:
+            # One of each partition at a time; the others follow in their order.
+            first: dict[Place, Position] = {}
+            for witness in sorted(wanted - seen.keys()):
+                first.setdefault((witness.topic, witness.partition), witness)
+            ask = partial(fetch_each, committed=True, most_bytes=_SMALL_BYTES)
+            places = {place: witness.offset for place, witness in first.items()}
+            known, wire = len(seen), self._wire
+            for place, answer in wire.run(ask, wire, places, deadline.within(_ANSWERS_S)).items():
+                witness = first[place]
+                subject = _get_unlearned(witness, answer)
+                learning_of: set[Position | Place] = {place, witness}
+                for other in learning_of - {subject}:
+                    learning.pop(other, None)
+                # Time to learn begins with the first such answer, and has to be had in full.
+                learned = (
+                    subject is not None and learning.setdefault(subject, Deadline(_LEARNS_S)).passed
+                )
+                found = _judge(witness, witnesses[witness], answer, learned=learned)
+                if found is not None:
+                    seen[witness] = found
+            return len(seen) > known
 
-    while len(seen) < len(wanted) and retry_until(deadline, look, bool):
-        pass
-    return seen
+        while len(seen) < len(wanted) and retry_until(deadline, look, bool):
+            pass
+        return seen
+
+    def markers(
+        self, asked: Mapping[Position, Transaction], deadline: Deadline
+    ) -> dict[Position, bool]:
+        found, with_rows = dict[Position, bool](), set[Position]()
+
+        def read(place: Place) -> bool:
+            """Read on from the first witness, or from the first offset that is kept. False: the
+            leader did not answer or has changed, so that another attempt may find more."""
+            left = {w: t for w, t in asked.items() if (w.topic, w.partition) == place}
+            left = {witness: its for witness, its in left.items() if witness not in found}
+            wire = self._wire
+            offsets = list_offsets(wire, [place], deadline)[place]
+            if isinstance(offsets, KafkaError):
+                return not is_transient(offsets)
+            start = max(min(left).offset, offsets.start)
+            end = min(offsets.end, start + _MARKER_OFFSETS)
+            try:
+                for batch in _batches(wire, place, start, end, deadline):
+                    for witness, its in list(left.items()):
+                        is_before = batch.next_offset <= witness.offset
+                        if is_before or batch.producer_id != its.producer_id:
+                            continue
+                        if not batch.is_control_batch:
+                            if batch.producer_epoch == its.epoch and batch.records_count:
+                                with_rows.add(witness)
+                        elif _ends(batch, its.epoch, has_rows=witness in with_rows):
+                            found[witness] = next(iter(batch)).commit
+                            del left[witness]
+                    if not left:
+                        break
+            except _StoppedError:
+                return False
+            return True
+
+        for place in sorted({(each.topic, each.partition) for each in asked}):
+            # Repeated, since the partition may have found another leader meanwhile.
+            retry_until(deadline, partial(read, place), bool)
+        return found
+
+    def scan_topic(
+        self,
+        topic: str,
+        producers: frozenset[ProducerIdentity],
+        most: int,
+        on_row: OnRow,
+        deadline: Deadline,
+    ) -> list[PartitionTail]:
+        wire = self._wire
+        described = describe_topics(wire, [topic], deadline, settings=False)[topic]
+        if isinstance(described, KafkaError):
+            return []
+        places = [(topic, number) for number in sorted(described.partitions)]
+        found = []
+        for place, offsets in sorted(list_offsets(wire, places, deadline).items()):
+            if isinstance(offsets, KafkaError):
+                return []
+            first = max(offsets.start, offsets.end - most)
+            tail = PartitionTail(*place, offsets.start, offsets.stable, offsets.end, first)
+            scan = _TailScan(tail, producers, on_row)
+            unread = ""
+            try:
+                for batch in _batches(wire, place, first, tail.end, deadline):
+                    scan.add(batch)
+            except (_StoppedError, ClusterError) as stopped:
+                unread = str(stopped)
+            found.append(replace(tail, traces=scan.traces, unread=unread))
+        return found
+
+    def newest_values(self, topics: Collection[str], deadline: Deadline) -> dict[str, list[bytes]]:
+        """The first value of each of the newest batches, as many as one small response has."""
+        wire, found = self._wire, dict[str, list[bytes]]()
+        described = describe_topics(wire, topics, deadline).values()
+        shown = [each for each in described if isinstance(each, TopicDescription)]
+        logs = filter(may_be_log, shown)
+        places = [(topic.name, number) for topic in logs for number in topic.partitions]
+        for place, known in list_offsets(wire, places, deadline).items():
+            if isinstance(known, KafkaError) or known.start == known.end:
+                continue
+            start, values = max(known.start, known.end - _NEWEST), found.setdefault(place[0], [])
+            step = partial(fetch, committed=False, most_bytes=_SMALL_BYTES)
+            with suppress(ClusterError):
+                fetched = wire.run(step, wire, place, start, deadline)
+                if isinstance(fetched, KafkaError):
+                    continue
+                for batch in fetched.batches:
+                    # A task's batch may have thousands, and decoding them would take a second.
+                    first = None if batch.is_control_batch else next(read_records(batch), None)
+                    if first is not None and first.value is not None:
+                        values.append(first.value)
+        return found
+
+    @property
+    def _wire(self) -> Wire:
+        return self._clients.control().wire
 
 
 def _get_unlearned(witness: Position, answer: Fetched | KafkaError) -> Position | Place | None:
@@ -88,7 +184,6 @@ def _get_unlearned(witness: Position, answer: Fetched | KafkaError) -> Position 
 
 
 def _judge(
-    clients: SharedClients,
     witness: Position,
     transaction: Transaction,
     answer: Fetched | KafkaError,
@@ -99,7 +194,7 @@ def _judge(
     if isinstance(answer, KafkaError):
         meaning = get_meaning(answer.code())
         if meaning in (Meaning.DENIED, Meaning.LOGIN_REFUSED):
-            needed = clients.permissions.witness(witness.topic)
+            needed = Permissions.witness(witness.topic)
             raise convert_error(answer, f"{witness} is unreadable", [needed])
         gone = meaning is Meaning.OUT_OF_RANGE or learned
         return Visibility.UNREADABLE if gone else None
@@ -114,77 +209,6 @@ def _judge(
         return Visibility.UNREADABLE
     aborted = next(select_committed([first], answer.aborted), None) is None
     return Visibility.ABORTED if aborted else Visibility.COMMITTED
-
-
-def find_markers(
-    clients: SharedClients, asked: Mapping[Position, Transaction], deadline: Deadline
-) -> dict[Position, bool]:
-    """See `eos_sink.kafka.interfaces.Kafka.markers`."""
-    found, with_rows = dict[Position, bool](), set[Position]()
-
-    def read(place: Place) -> bool:
-        """Read on from the first witness, or from the first offset that is kept. False: the leader
-        did not answer or has changed, so that another attempt may find more."""
-        left = {w: t for w, t in asked.items() if (w.topic, w.partition) == place}
-        left = {witness: its for witness, its in left.items() if witness not in found}
-        wire = clients.control().wire
-        offsets = list_offsets(wire, [place], deadline)[place]
-        if isinstance(offsets, KafkaError):
-            return not is_transient(offsets)
-        start = max(min(left).offset, offsets.start)
-        end = min(offsets.end, start + _MARKER_OFFSETS)
-        try:
-            for batch in _batches(wire, place, start, end, deadline):
-                for witness, its in list(left.items()):
-                    if batch.producer_id != its.producer_id or batch.next_offset <= witness.offset:
-                        continue
-                    if not batch.is_control_batch:
-                        if batch.producer_epoch == its.epoch and batch.records_count:
-                            with_rows.add(witness)
-                    elif _ends(batch, its.epoch, has_rows=witness in with_rows):
-                        found[witness] = next(iter(batch)).commit
-                        del left[witness]
-                if not left:
-                    break
-        except _StoppedError:
-            return False
-        return True
-
-    for place in sorted({(each.topic, each.partition) for each in asked}):
-        # Repeated, since the partition may have found another leader meanwhile.
-        retry_until(deadline, partial(read, place), bool)
-    return found
-
-
-def scan_topic(  # noqa: PLR0913, PLR0917 - see `Kafka.scan_topic`
-    clients: SharedClients,
-    topic: str,
-    producers: frozenset[ProducerIdentity],
-    most: int,
-    on_row: OnRow,
-    deadline: Deadline,
-) -> list[PartitionTail]:
-    """See `eos_sink.kafka.interfaces.Kafka.scan_topic`."""
-    wire = clients.control().wire
-    described = describe_topics(wire, [topic], deadline, settings=False)[topic]
-    if isinstance(described, KafkaError):
-        return []
-    places = [(topic, number) for number in sorted(described.partitions)]
-    found = []
-    for place, offsets in sorted(list_offsets(wire, places, deadline).items()):
-        if isinstance(offsets, KafkaError):
-            return []
-        first = max(offsets.start, offsets.end - most)
-        tail = PartitionTail(*place, offsets.start, offsets.stable, offsets.end, first)
-        scan = _TailScan(tail, producers, on_row)
-        unread = ""
-        try:
-            for batch in _batches(wire, place, first, tail.end, deadline):
-                scan.add(batch)
-        except (_StoppedError, ClusterError) as stopped:
-            unread = str(stopped)
-        found.append(replace(tail, traces=scan.traces, unread=unread))
-    return found
 
 
 class _TailScan:
@@ -214,29 +238,6 @@ class _TailScan:
                     self._on_row(producer, found)
             trace = self.traces.get(producer, Trace())
             self.traces[producer] = trace.more(batch.records_count)
-
-
-def read_newest_values(
-    clients: SharedClients, places: Sequence[Place], deadline: Deadline
-) -> dict[str, list[bytes]]:
-    """The first value of each of the newest batches, as many as one small response has; see
-    `eos_sink.kafka.interfaces.Kafka.newest_values`."""
-    wire, found = clients.control().wire, dict[str, list[bytes]]()
-    for place, known in list_offsets(wire, places, deadline).items():
-        if isinstance(known, KafkaError) or known.start == known.end:
-            continue
-        start, values = max(known.start, known.end - _NEWEST), found.setdefault(place[0], [])
-        step = partial(fetch, committed=False, most_bytes=_SMALL_BYTES)
-        with suppress(ClusterError):
-            fetched = wire.run(step, wire, place, start, deadline)
-            if isinstance(fetched, KafkaError):
-                continue
-            for batch in fetched.batches:
-                # A task's batch may have thousands, and decoding them would take a second.
-                first = None if batch.is_control_batch else next(read_records(batch), None)
-                if first is not None and first.value is not None:
-                    values.append(first.value)
-    return found
 
 
 def _ends(marker: Any, epoch: int, *, has_rows: bool) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, Unseen
-from eos_sink.kafka_config.acls import Permissions, permission_error
+from eos_sink.kafka_config.acls import Permissions
 from eos_sink.protocol.topic_rules import TopicRules
 
 
@@ -34,7 +34,7 @@ def read_topic_rules(
             what = f"Which rows topic {name} takes cannot be seen"
             needed = Permissions.topic(name, settings=True)
             shown = needed if isinstance(view, Unseen) else needed[-1:]
-            raise permission_error(what, shown) if settings.missing else settings.error(what)
+            raise settings.error(what, shown)
         assert not isinstance(view, Unseen)
         found[name] = TopicRules.of(len(view.partitions), settings)
     return found

@@ -88,7 +88,7 @@ class SharedClients:
             answered = check_login(connection, self.config.log_topic, deadline)
             # kafka-python would wait for a server that is down, or silent, before it asks the next.
             settings = {**kafka_python_settings(connection), "bootstrap_servers": answered}
-            return self._keep(KafkaPythonControl(settings, self.permissions.transactions, deadline))
+            return self._keep(KafkaPythonControl(settings, self.permissions, deadline))
         return self._control
 
     def _keep(self, made: KafkaPythonControl) -> KafkaPythonControl:

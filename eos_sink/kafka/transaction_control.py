@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kafka import errors as kafka_errors
-from kafka.protocol.admin.configs import DescribeConfigsRequest
 from kafka.protocol.admin.transactions import DescribeTransactionsRequest, ListTransactionsRequest
 from kafka.protocol.producer.transaction import EndTxnRequest, InitProducerIdRequest
 
@@ -21,15 +20,15 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import (
     Answer,
     classify_control_answer,
+    is_denied,
     lacks_coordinator,
     no_answer,
 )
 from eos_sink.kafka.leaders import Leaders
 from eos_sink.kafka.retry import retry_until
 from eos_sink.kafka.wire import Wire
-from eos_sink.kafka_config.acls import Acl, permission_error
+from eos_sink.kafka_config.acls import Permissions, permission_error
 from eos_sink.protocol.values import (
-    COMMITTED,
     RECORDED_MS,
     EndOutcome,
     FirstOpen,
@@ -57,25 +56,28 @@ _LEARN_S, _LEADERS_AGAIN_S = 5.0, 0.2
 # partition that had a leader before have none after it.
 _LONG_S = 1.0
 _PROBE = "permission"
-_BROKER = 4  # ConfigResource.Type
+_LOOKS = ("DescribeTransactions", "ListTransactions")
 
 
 class KafkaPythonControl:
     """Implements `eos_sink.kafka.interfaces.TransactionControl`."""
 
-    def __init__(self, settings: dict[str, object], needs: Acl, deadline: Deadline) -> None:
+    def __init__(
+        self, settings: dict[str, object], permissions: Permissions, deadline: Deadline
+    ) -> None:
         """Args:
         settings: kafka-python's.
-        needs: the permission for all its requests.
+        permissions: those that its requests need.
         deadline: for the first answer of a broker.
         """
         self.wire = Wire(settings, deadline)
         self._leaders = Leaders(self.wire)
-        self._needs = needs
+        self._permissions = permissions
         # Ids whose last answer was that no coordinator is available.
         self._without: set[str] = set()
 
     def check_brokers(self, deadline: Deadline) -> None:
+        from eos_sink.kafka.admin_requests import BROKER, configs_request
         from eos_sink.kafka_config.broker_versions import (
             VERIFICATION,
             check_broker,
@@ -87,15 +89,12 @@ class KafkaPythonControl:
             check_broker(str(node), {api.api_key: api.max_version for api in answer.api_keys})
 
         def ask_verification(node: int) -> Any:
-            resource = DescribeConfigsRequest.DescribeConfigsResource(
-                resource_type=_BROKER, resource_name=str(node), configuration_keys=[VERIFICATION]
-            )
-            return DescribeConfigsRequest(resources=[resource], max_version=4)
+            return configs_request(BROKER, str(node), [VERIFICATION])
 
         def read_code(answer: Any) -> int:
             # Without the permission the value is unknown, which is not an error.
             code: int = answer.results[0].error_code
-            return 0 if classify_control_answer(code) is Answer.DENIED else code
+            return 0 if is_denied(code) else code
 
         settings = self._ask_brokers("DescribeConfigs", ask_verification, deadline, read_code)
         for node, answer in settings.items():
@@ -243,22 +242,14 @@ class KafkaPythonControl:
 
         return hanging.end_hanging(self.wire, ended, commit, deadline)
 
-    def list_open(self, prefix: str, deadline: Deadline) -> list[str]:
-        return self.list_ids(prefix, (TransactionStatus.ONGOING,), deadline)
-
-    def list_committed(self, prefix: str, deadline: Deadline) -> list[str]:
-        ids = self.list_ids(prefix, (*COMMITTED, TransactionStatus.EMPTY), deadline)
-        states = self.describe(ids, deadline)
-        return [name for name, state in states.items() if state.has_committed]
-
-    def list_ids(
-        self, prefix: str, states: Iterable[TransactionStatus], deadline: Deadline
-    ) -> list[str]:
-        """Ids with one of the states, cluster-wide; without states all ids."""
-        found = [row.transactional_id for row in self._list_rows(deadline, states)]
+    def list_transactions(
+        self, prefix: str, deadline: Deadline, *statuses: TransactionStatus
+    ) -> list[TransactionState]:
+        every = {row.transactional_id for row in self._list_rows(deadline, statuses)}
+        ids = sorted(name for name in every if name.startswith(prefix))
         # Kafka silently leaves out ids that may not be described. Describing one raises an error.
-        self.describe([f"{prefix}{_PROBE}"], deadline)
-        return [name for name in found if name.startswith(prefix)]
+        states = self.describe({f"{prefix}{_PROBE}", *ids}, deadline)
+        return [states[name] for name in ids]
 
     def _list_rows(
         self,
@@ -394,7 +385,10 @@ class KafkaPythonControl:
         if answer in (Answer.REDISCOVER, Answer.RETRY):
             return None
         if answer is Answer.DENIED:
-            raise permission_error(f"{request} for {name} is refused", [self._needs])
+            needs = self._permissions
+            if request in _LOOKS and not needs.of_query:
+                raise permission_error("Transactions cannot be seen", [needs.look], of_query=False)
+            raise permission_error(f"{request} for {name} is refused", [needs.transactions])
         if answer is Answer.STOP:
             raise ClusterError(
                 f"{request} for {name} failed: {kafka_errors.for_code(code).__name__}.",

@@ -60,16 +60,24 @@ class Permissions:
     Attributes:
         prefix: of its transactional ids and its group.
         log: the topic of the decision log.
+        of_query: False: an operator's command has them, which needs less while it only looks.
     """
 
     prefix: str
     log: str
+    of_query: bool = True
 
     @property
     def transactions(self) -> Acl:
         """To write, end, describe and list transactions; Kafka lists only those that may be
         described."""
         return Acl("Write", Resource.TRANSACTIONAL_ID, self.prefix, prefixed=True)
+
+    @property
+    def look(self) -> Acl:
+        """To describe and list transactions, and nothing else."""
+        name = self.prefix or "*"
+        return Acl("Describe", Resource.TRANSACTIONAL_ID, name, prefixed=bool(self.prefix))
 
     @property
     def group(self) -> Acl:

@@ -175,7 +175,7 @@ def gather_evidence(
             transactions, tails = _read_ends(admin, evidence, tail, deadline)
     states: list[TransactionState] = []
     with _noting(unseen):
-        states = admin.list_transactions(f"{names.group}-", deadline, ended=True)
+        states = admin.control().list_transactions(f"{names.group}-", deadline)
     hosts: tuple[str, ...] | None = None
     with _noting(unseen):
         hosts = list_hosts(admin.describe_groups([names.group], deadline)[names.group])
@@ -226,7 +226,7 @@ def _read_ends(
 
     tails: list[PartitionTail] = []
     for topic in sorted({evidence.entry.witness.topic for evidence in asked}):
-        tails += kafka.scan_topic(topic, frozenset(digesters), tail, add_row, deadline)
+        tails += kafka.read_back().scan_topic(topic, frozenset(digesters), tail, add_row, deadline)
 
     def add_up(evidence: Evidence, producer: ProducerIdentity) -> TransactionEvidence:
         traces = [tail.traces[producer] for tail in tails if producer in tail.traces]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from eos_sink.kafka.admin_interface import Admin, PartitionOffsets
+from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Unseen
+from eos_sink.kafka.interfaces import PartitionOffsets, TopicDescription, Unseen
 from eos_sink.protocol.values import Transaction, TransactionState
 
 NEAR = 0.8
@@ -43,6 +43,24 @@ class Holder:
         return self.state is not None and is_late(self.state, now_ms)
 
 
+def read_ends(
+    admin: Admin, topics: Mapping[str, TopicDescription | Unseen | None], deadline: Deadline
+) -> dict[str, tuple[PartitionOffsets, ...] | Unseen]:
+    """The offsets of each topic's partitions, by number; none if there is no such topic."""
+    found: dict[str, tuple[PartitionOffsets, ...] | Unseen] = {
+        name: view if isinstance(view, Unseen) else () for name, view in topics.items()
+    }
+    shown = [each for each in topics.values() if isinstance(each, TopicDescription)]
+    places = [(topic.name, number) for topic in shown for number in topic.partitions]
+    for (name, _), part in sorted(admin.list_offsets(places, deadline).items()):
+        known = found[name]
+        if isinstance(part, Unseen):
+            found[name] = part
+        elif isinstance(known, tuple):
+            found[name] = (*known, part)
+    return found
+
+
 def find_holders(
     admin: Admin, topic: str, partitions: Iterable[PartitionOffsets], deadline: Deadline
 ) -> list[Holder]:
@@ -66,7 +84,7 @@ def find_holders(
 
     found = find()
     ids = {each.transactional_id for each in found.values()} - {""}
-    states = admin.describe_transactions(sorted(ids), deadline) if ids else {}
+    states = admin.control().describe(sorted(ids), deadline) if ids else {}
     # Asked again after the coordinators: one that has ended since holds up no reader.
     still = find() if found else {}
     return [

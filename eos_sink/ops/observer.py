@@ -13,9 +13,9 @@ from eos_sink.driver.evidence import ask_topics
 from eos_sink.driver.processes import is_dead_here
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.admin_interface import Admin, MemberDescription, PartitionOffsets
+from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Unseen
+from eos_sink.kafka.interfaces import MemberDescription, PartitionOffsets, Unseen
 from eos_sink.ops.history import (
     History,
     Unreadable,
@@ -24,7 +24,7 @@ from eos_sink.ops.history import (
     histories,
     read_records,
 )
-from eos_sink.ops.holders import Holder, find_holders
+from eos_sink.ops.holders import Holder, find_holders, read_ends
 from eos_sink.ops.status import (
     Ends,
     Problem,
@@ -35,7 +35,12 @@ from eos_sink.ops.status import (
 )
 from eos_sink.protocol.model import Decision
 from eos_sink.protocol.outcome import Evidence, Outcome, Source, evidence_in_log, missing, outcome
-from eos_sink.protocol.values import Transaction, TransactionState, TransactionStatus
+from eos_sink.protocol.values import (
+    MAY_HAVE_COMMITTED,
+    Transaction,
+    TransactionState,
+    TransactionStatus,
+)
 
 T = TypeVar("T")
 # Records kept of a query. More than the records that repeat one decision, so that the first record
@@ -85,13 +90,16 @@ class Observer:
         """
         if self._was_silent:
             self._admin.renew()
+        # It imports kafka-python, which takes a while.
+        from eos_sink.kafka.hanging import check_coordinators
+
         self._problems, self._was_silent = [], True
         log, new = self._read_log(deadline)
         known = histories(chain.from_iterable(self._records.values()), self._unreadable)
         names = {query: find_names(history, self._prefix) for query, history in known.items()}
         listed = self._list_open(deadline)
         with self._collect_problems():
-            self._admin.check_coordinators(self._prefix, _share(deadline))
+            check_coordinators(self._admin.control(), self._prefix, _share(deadline))
         # One may have ended while it was described.
         open_ = [each for each in listed if each.status is TransactionStatus.ONGOING]
         states = group_by_query(open_, names)
@@ -165,21 +173,22 @@ class Observer:
         the permission for that, those under the given prefix."""
         share, found = _share(deadline), list[TransactionState]()
         with self._collect_problems():
+            list_open = self._admin.control().list_transactions
             try:
-                found += self._admin.list_transactions("", share)
+                found += list_open("", share, TransactionStatus.ONGOING)
             except EosSinkError as error:
                 if not (error.data.get("missing") and self._prefix):
                     raise
-                found += self._admin.list_transactions(self._prefix, share)
+                found += list_open(self._prefix, share, TransactionStatus.ONGOING)
         return found
 
     def _list_unrecorded(self, deadline: Deadline) -> tuple[str, ...]:
         """Nothing is committed without a record, so a log without queries may have lost them."""
-        found: list[str] = []
+        states: list[TransactionState] = []
         with self._collect_problems():
             control = self._admin.control()
-            found += control.list_committed(self._prefix, _share(deadline))
-        return tuple(sorted(found))
+            states = control.list_transactions(self._prefix, _share(deadline), *MAY_HAVE_COMMITTED)
+        return tuple(each.transaction.transactional_id for each in states if each.has_committed)
 
     def _gather_evidence(
         self, known: dict[str, History], names: dict[str, QueryNames], deadline: Deadline
@@ -200,7 +209,7 @@ class Observer:
         share, states = _share(deadline), dict[str, TransactionState]()
         for ids_of_prefix in filter(None, ids.values()):
             with self._collect_problems():
-                states.update(self._admin.describe_transactions(ids_of_prefix, share))
+                states.update(self._admin.control().describe(ids_of_prefix, share))
         for query, evidence in found.items():
             found[query] = self._ask_topics(evidence, states, deadline)
             decision = known[query].decision
@@ -267,7 +276,9 @@ class Observer:
         answers: Mapping[str, tuple[PartitionOffsets, ...] | Unseen] = {}
         with self._collect_problems():
             if topics:
-                answers = self._admin.list_offsets(sorted(topics), _share(deadline))
+                share = _share(deadline)
+                views = self._admin.describe_topics(sorted(topics), share, settings=False)
+                answers = read_ends(self._admin, views, share)
         return self._keep_seen("Topic", answers)
 
     def _keep_seen(self, what: str, answers: Mapping[str, T | Unseen]) -> dict[str, T]:

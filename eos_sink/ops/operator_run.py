@@ -13,9 +13,8 @@ from eos_sink.decision_log import DecisionRegister, Entry
 from eos_sink.driver.processes import current_run, is_alive_here
 from eos_sink.errors import SupersededError
 from eos_sink.identity import Origin, QueryNames
-from eos_sink.kafka.admin_interface import MemberDescription
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Kafka, Unseen
+from eos_sink.kafka.interfaces import Kafka, MemberDescription, Unseen
 from eos_sink.messages import named
 from eos_sink.ops import RefusedChoice
 from eos_sink.protocol.model import Change, PlanToken, Run
@@ -59,7 +58,7 @@ def read_log(
         create: create the log's topic if it does not exist.
     """
     topic = kafka.log_topic
-    if not create and kafka.describe_topics([topic], deadline)[topic] is None:
+    if not create and kafka.describe_topics([topic], deadline, settings=False)[topic] is None:
         return None
     with closing(DecisionRegister(kafka, names)) as register:
         return register.read(deadline)

@@ -12,7 +12,7 @@ from typing import Literal
 
 from eos_sink.decision_log import Entry
 from eos_sink.driver.evidence import ask_all
-from eos_sink.driver.source_reader import read_logs
+from eos_sink.driver.source_reader import read_bounds, read_logs
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
@@ -104,7 +104,7 @@ def read_source(
         position = returns_to_start(entry.record, lost) or recorded
     committed = kafka.group_offsets(group, deadline)
     places = {*(position.reached if position else ()), *committed}
-    ends = {place: at[1] for place, at in kafka.log_bounds(places, deadline).items()}
+    ends = {place: at[1] for place, at in read_bounds(kafka, places, deadline).items()}
     return SourceState(entry, group, position, committed, ends)
 
 

@@ -18,7 +18,7 @@ from eos_sink.driver.source_reader import SourceReader, read_logs
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, TopicDescription
-from eos_sink.kafka_config.acls import Acl, Resource, permission_error
+from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.messages import Reason, as_json, named, stop
 from eos_sink.options import parse_batch_options, parse_options
@@ -214,14 +214,13 @@ class _Query:
         if not names:
             raise stop(Reason.NO_SOURCE_TOPIC)
         places: list[Place] = []
-        for name, view in self._kafka.describe_topics(names, self._deadline).items():
+        views = self._kafka.describe_topics(names, self._deadline, settings=False)
+        for name, view in views.items():
             if isinstance(view, TopicDescription):
                 places += ((name, number) for number in view.partitions)
             elif view is not None:
                 what = f"Topic {name} of the source cannot be seen"
-                if view.missing:
-                    raise permission_error(what, [Acl("Read", Resource.TOPIC, name)])
-                raise view.error(what)
+                raise view.error(what, [Acl("Read", Resource.TOPIC, name)])
             elif selected is not None and selected.names is not None:
                 raise stop(Reason.SOURCE_TOPIC_MISSING, topic=name)
         return [each for each in places if selected is None or selected.reads(each)]

@@ -9,7 +9,7 @@ from enum import Enum
 
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames, TaskId
-from eos_sink.kafka.admin_interface import PartitionOffsets
+from eos_sink.kafka.interfaces import PartitionOffsets
 from eos_sink.metrics.names import Count
 from eos_sink.ops.history import History, Unreadable, Written
 from eos_sink.ops.holders import Holder, is_late

@@ -95,6 +95,8 @@ class TransactionStatus(Enum):
 MOST_INLINE_BYTES = 16 * 1024 * 1024
 """Of the rows of a batch that go through the driver."""
 COMMITTED = (TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMIT)
+MAY_HAVE_COMMITTED = (*COMMITTED, TransactionStatus.EMPTY)
+"""The states of ids of which `TransactionState.has_committed` may be true."""
 RECORDED_MS = 30_001
 """The transaction timeout of a driver that has seen a record of its query. The driver initialises
 its id long before it writes, and the id's state is `Empty` then; but it keeps the timeout, which

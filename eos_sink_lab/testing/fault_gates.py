@@ -17,7 +17,7 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, Sizes, TransactionControl
-from eos_sink.protocol.values import EndOutcome, Transaction, TransactionState
+from eos_sink.protocol.values import EndOutcome, Transaction, TransactionState, TransactionStatus
 from eos_sink.rows.rows import Rows
 from eos_sink.sink_options import SinkOptions
 from eos_sink_lab.testing.faults import ROLE_VARIABLE, Gate
@@ -95,6 +95,15 @@ class _GatedControl(_Gated):
         found: dict[str, TransactionState] = gated(asked, deadline)
         return found
 
+    def list_transactions(
+        self, prefix: str, deadline: Deadline, *statuses: TransactionStatus
+    ) -> list[TransactionState]:
+        """A list of all that was ever committed is for a query without a record."""
+        call, is_open = self._client.list_transactions, (TransactionStatus.ONGOING,)
+        gated = _gated(call, self._gate, "list") if statuses == is_open else call
+        found: list[TransactionState] = gated(prefix, deadline, *statuses)
+        return found
+
     def end(
         self, transactions: Iterable[Transaction], commit: bool, deadline: Deadline
     ) -> dict[Transaction, EndOutcome]:
@@ -133,15 +142,16 @@ class FaultyKafka:
         return _Gated(self._kafka.member(group, instance_id, session_ms), self._gate, points)
 
     def control(self) -> Any:
-        points = {"list_open": "list", "check_timeout": "check"}
-        return _GatedControl(self._kafka.control(), self._gate, points)
+        return _GatedControl(self._kafka.control(), self._gate, {"check_timeout": "check"})
+
+    def read_back(self) -> Any:
+        return _Gated(self._kafka.read_back(), self._gate, {"visibility": "witness"})
 
     def log_reader(self, names: QueryNames, deadline: Deadline) -> Any:
         return _Gated(self._kafka.log_reader(names, deadline), self._gate, {"latest": "read"})
 
     def __getattr__(self, name: str) -> Any:
-        call = getattr(self._kafka, name)
-        return _gated(call, self._gate, "witness") if name == "visibility" else call
+        return getattr(self._kafka, name)
 
 
 def faulty_connect(options: SinkOptions) -> Any:

@@ -11,6 +11,7 @@ from kafka import KafkaAdminClient
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.protocol.values import TransactionStatus
 from eos_sink.sink_options import SinkOptions
 from eos_sink_lab.testing import FaultPoint, Faults, KafkaCluster, KafkaNode, Strike
 from proof.chaos.checkpoint import Checkpoint
@@ -166,6 +167,8 @@ class Scene:
         kafka = ConfluentKafka(self.sink.cluster)
         try:
             deadline = Deadline(_ANSWERS_WITHIN_S)
-            return kafka.control().list_open(f"{self.sink.names.group}-", deadline)
+            prefix, is_open = f"{self.sink.names.group}-", TransactionStatus.ONGOING
+            states = kafka.control().list_transactions(prefix, deadline, is_open)
+            return [each.transaction.transactional_id for each in states]
         finally:
             kafka.close()

@@ -121,7 +121,7 @@ GUARDS = (
         swap(_FETCH, "fetch_each", "isolation_level=int(committed)", "0")
         + swap(
             _READ_BACK,
-            "find_visibility",
+            "visibility",
             "committed=True",
             "False",
         ),

@@ -278,7 +278,9 @@ def test_what_is_decided_is_committed_though_a_run_may_be_alive(
 def test_what_was_not_seen_is_named_and_nothing_is_chosen(world: World, ops: Operator) -> None:
     Driver(world).run(0, [b"a"])
     ops.admin.denied.add(Resource.TRANSACTIONAL_ID)
-    assert ops.explains(0).exit_code is ExitCode.NOT_SEEN
+    explained = ops.explains(0)
+    # Whether it is visible is not seen either.
+    assert (explained.unseen, explained.exit_code) == (True, ExitCode.FAILED)
     seen = ops.resolves()
     assert (seen.exit_code, len(seen.document["not_seen"])) == (ExitCode.FAILED, 1)
     for words in (["--end"], ["--accept"], ["--forget"]):

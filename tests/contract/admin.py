@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 
 from eos_sink.kafka.admin_interface import Quorum
+from eos_sink.kafka.hanging import check_coordinators
 from eos_sink.kafka.interfaces import PartitionTail, Trace
+from eos_sink.ops.holders import read_ends
 from eos_sink.protocol.values import FirstOpen, ProducerIdentity, TransactionStatus
 from eos_sink.rows.rows import Row, Rows
 from tests.contract.harness import SESSION_MS, TIMEOUT_MS, Harness, Task
@@ -29,8 +31,10 @@ class Look:
         self.keys: list[bytes | None] = []
         self.headers: list[list[tuple[str, bytes | None]] | None] = []
         wanted = frozenset(map(identity, tasks))
-        self.tails: list[PartitionTail] = harness.admin().scan_topic(
-            topic, wanted, most, self._on_row, harness.deadline()
+        self.tails: list[PartitionTail] = (
+            harness.admin()
+            .read_back()
+            .scan_topic(topic, wanted, most, self._on_row, harness.deadline())
         )
 
     def trace(self, task: Task, partition: int = 0) -> Trace:
@@ -140,26 +144,24 @@ class AdminContract:
         done.state()
         prefix = harness.names.group
         admin = harness.admin()
-        (found,) = admin.list_transactions(prefix, harness.deadline())
+        control, is_open = admin.control(), TransactionStatus.ONGOING
+        (found,) = control.list_transactions(prefix, harness.deadline(), is_open)
         assert found == open_.state()
         assert found.started_ms > 1_600_000_000_000
-        every = admin.list_transactions(prefix, harness.deadline(), ended=True)
+        every = control.list_transactions(prefix, harness.deadline())
         assert [state.status for state in every] == [
             TransactionStatus.ONGOING,
             TransactionStatus.COMPLETE_COMMIT,
         ]
-        missing = admin.describe_transactions([f"{prefix}-1-7"], harness.deadline())[
-            f"{prefix}-1-7"
-        ]
-        assert missing.status is TransactionStatus.MISSING
-        assert admin.list_transactions(f"{prefix}-1", harness.deadline(), ended=True) == []
+        assert control.list_transactions(f"{prefix}-1", harness.deadline()) == []
         assert open_.transaction in [
-            s.transaction for s in admin.list_transactions("", harness.deadline())
+            s.transaction for s in control.list_transactions("", harness.deadline(), is_open)
         ]
-        admin.check_coordinators(prefix, harness.deadline())
+        check_coordinators(control, prefix, harness.deadline())
 
     def test_ends_are_read_for_many_topics_at_once(self, harness: Harness) -> None:
         one, two = harness.create_topic(), harness.create_topic(partitions=2)
+        admin, deadline = harness.admin(), harness.deadline()
         done, open_ = Task.start(harness, 0), Task.start(harness, 1)
         done.write(one, b"a", b"b")
         done.commit()
@@ -167,7 +169,8 @@ class AdminContract:
         open_.write(one, b"o")
         harness.delete_records(one, 0, 1)
         missing = f"missing-{harness.names.query}"
-        found = harness.admin().list_offsets([one, missing, two], harness.deadline())
+        views = admin.describe_topics([one, missing, two], deadline, settings=False)
+        found = read_ends(admin, views, deadline)
         assert found[missing] == ()
         shown = {
             topic: [(e.partition, e.start, e.stable, e.end) for e in ends]
@@ -175,7 +178,7 @@ class AdminContract:
             if isinstance(ends, tuple)
         }
         assert shown == {one: [(0, 1, 3, 4)], two: [(0, 0, 0, 0), (1, 0, 0, 0)], missing: []}
-        assert harness.admin().list_offsets([], harness.deadline()) == {}
+        assert admin.list_offsets([], deadline) == {}
 
     def test_the_members_of_many_groups_are_described_at_once(self, harness: Harness) -> None:
         names, unknown = harness.names, f"{harness.names.group}-unknown"

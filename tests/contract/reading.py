@@ -277,9 +277,9 @@ class CompactionContract:
         second.abort()
         first.state(), second.state()
         harness.compact(topic)
-        seen = harness.kafka().visibility(gone, harness.deadline())
+        seen = harness.kafka().read_back().visibility(gone, harness.deadline())
         assert seen == dict.fromkeys(gone, Visibility.UNREADABLE)
-        markers = harness.kafka().markers(gone, harness.deadline())
+        markers = harness.kafka().read_back().markers(gone, harness.deadline())
         assert list(markers.values()) == [True, False]
 
 
@@ -298,7 +298,7 @@ class MarkerContract:
         second.abort()
         second.state()
         harness.delete_records(topic, 0, 2)
-        markers = harness.kafka().markers(asked, harness.deadline())
+        markers = harness.kafka().read_back().markers(asked, harness.deadline())
         assert list(markers.values()) == [True, False]
 
     def test_the_marker_of_a_late_attempt_that_took_the_id_proves_the_abort(
@@ -312,7 +312,9 @@ class MarkerContract:
         later = Task.start(harness)
         later.state()
         harness.delete_records(topic, 0, second)
-        assert harness.kafka().markers(asked, harness.deadline()) == dict.fromkeys(asked, False)
+        assert harness.kafka().read_back().markers(asked, harness.deadline()) == dict.fromkeys(
+            asked, False
+        )
 
     def test_the_marker_of_the_next_epoch_proves_nothing_where_the_own_one_may_be_gone(
         self, harness: Harness
@@ -328,7 +330,7 @@ class MarkerContract:
         later.abort()
         later.state()
         harness.delete_records(topic, 0, next_offset)
-        assert harness.kafka().markers(asked, harness.deadline()) == {}
+        assert harness.kafka().read_back().markers(asked, harness.deadline()) == {}
 
     def test_a_marker_before_the_witness_is_of_an_earlier_transaction(
         self, harness: Harness
@@ -340,10 +342,10 @@ class MarkerContract:
         task.producer.begin()
         (offset,) = task.write(topic, b"b")
         asked = {Position(topic, 0, offset): task.transaction}
-        assert harness.kafka().markers(asked, harness.deadline(5)) == {}
+        assert harness.kafka().read_back().markers(asked, harness.deadline(5)) == {}
         task.abort()
         task.state()
-        found = harness.kafka().markers(asked, harness.deadline())
+        found = harness.kafka().read_back().markers(asked, harness.deadline())
         assert found == dict.fromkeys(asked, False)
 
     def test_without_markers_or_topic_nothing_is_proven(self, harness: Harness) -> None:
@@ -358,8 +360,8 @@ class MarkerContract:
             Position(topic, 7, 0): task.transaction,
             Position(f"missing-{harness.names.query}", 0, 3): task.transaction,
         }
-        assert harness.kafka().markers(asked, harness.deadline()) == {}
-        assert harness.kafka().markers({}, harness.deadline()) == {}
+        assert harness.kafka().read_back().markers(asked, harness.deadline()) == {}
+        assert harness.kafka().read_back().markers({}, harness.deadline()) == {}
 
 
 class VisibilityContract:
@@ -373,7 +375,7 @@ class VisibilityContract:
             if number > 0:
                 (task.commit if number == 1 else task.abort)()
         # The open one comes first: it must not use up the time of the others.
-        seen = harness.kafka().visibility(witnesses, harness.deadline(3))
+        seen = harness.kafka().read_back().visibility(witnesses, harness.deadline(3))
         _, committed, aborted = witnesses
         assert seen == {committed: Visibility.COMMITTED, aborted: Visibility.ABORTED}
 
@@ -387,7 +389,7 @@ class VisibilityContract:
         committed = Position(topic, 0, task.write(topic, b"committed")[0])
         asked[committed] = task.transaction
         task.commit()
-        seen = harness.kafka().visibility(asked, harness.deadline())
+        seen = harness.kafka().read_back().visibility(asked, harness.deadline())
         assert seen == {aborted: Visibility.ABORTED, committed: Visibility.COMMITTED}
 
     def test_witnesses_near_and_far_are_looked_at_in_all_partitions(self, harness: Harness) -> None:
@@ -403,7 +405,7 @@ class VisibilityContract:
                 expected[witness], asked[witness] = found, task.transaction
                 (task.commit if committed else task.abort)()
                 task.producer.begin()
-        assert harness.kafka().visibility(asked, harness.deadline()) == expected
+        assert harness.kafka().read_back().visibility(asked, harness.deadline()) == expected
 
     def test_a_record_behind_another_open_transaction_waits_for_it(self, harness: Harness) -> None:
         topic = harness.create_topic()
@@ -411,9 +413,9 @@ class VisibilityContract:
         other.write(topic, b"other")
         asked = {Position(topic, 0, task.write(topic, b"a")[0]): task.transaction}
         task.commit()
-        assert harness.kafka().visibility(asked, harness.deadline(2)) == {}
+        assert harness.kafka().read_back().visibility(asked, harness.deadline(2)) == {}
         other.abort()
-        seen = harness.kafka().visibility(asked, harness.deadline())
+        seen = harness.kafka().read_back().visibility(asked, harness.deadline())
         assert seen == dict.fromkeys(asked, Visibility.COMMITTED)
 
     def test_deleted_records_are_unreadable(self, harness: Harness) -> None:
@@ -424,7 +426,7 @@ class VisibilityContract:
         harness.delete_records(topic, 0, second)
         witnesses = [Position(topic, 0, first), Position(topic, 0, second)]
         asked = dict.fromkeys(witnesses, task.transaction)
-        seen = harness.kafka().visibility(asked, harness.deadline())
+        seen = harness.kafka().read_back().visibility(asked, harness.deadline())
         assert seen == {
             witnesses[0]: Visibility.UNREADABLE,
             witnesses[1]: Visibility.COMMITTED,
@@ -437,7 +439,7 @@ class VisibilityContract:
         task.commit()
         harness.delete_records(topic, 0, offset + 2)
         asked = {Position(topic, 0, offset): task.transaction}
-        seen = harness.kafka().visibility(asked, harness.deadline())
+        seen = harness.kafka().read_back().visibility(asked, harness.deadline())
         assert seen == dict.fromkeys(asked, Visibility.UNREADABLE)
 
     @pytest.mark.parametrize("number", [0, 1], ids=["another epoch", "another producer"])
@@ -454,7 +456,7 @@ class VisibilityContract:
         other.write(topic, b"b")
         other.commit()
         other.state()
-        seen = harness.kafka().visibility(asked, harness.deadline())
+        seen = harness.kafka().read_back().visibility(asked, harness.deadline())
         assert seen == dict.fromkeys(asked, Visibility.UNREADABLE)
 
     def test_an_aborted_record_that_is_still_there_proves_the_abort_in_a_compacted_topic_too(
@@ -462,7 +464,7 @@ class VisibilityContract:
     ) -> None:
         topic = harness.create_topic(compacted=True)
         asked = two_of_one_key(harness, topic)
-        seen = harness.kafka().visibility(asked, harness.deadline())
+        seen = harness.kafka().read_back().visibility(asked, harness.deadline())
         assert list(seen.values()) == [Visibility.ABORTED, Visibility.COMMITTED]
 
     def test_a_topic_that_is_made_again_has_another_id(self, harness: Harness) -> None:
@@ -476,7 +478,7 @@ class VisibilityContract:
         assert harness.kafka().topic_ids([], harness.deadline()) == {}
 
     def test_no_witness_is_no_question(self, harness: Harness) -> None:
-        assert harness.kafka().visibility({}, harness.deadline()) == {}
+        assert harness.kafka().read_back().visibility({}, harness.deadline()) == {}
 
 
 class TopicContract:
@@ -511,7 +513,9 @@ class TopicContract:
         log = harness.create_topic(LOG_PARTITIONS, settings={"cleanup.policy": "compact"})
         deleted = harness.create_topic(LOG_PARTITIONS, settings={"cleanup.policy": "delete"})
         topics = [small, missing, log, deleted]
-        assert not any(harness.kafka().newest_values(topics, harness.deadline()).values())
+        assert not any(
+            harness.kafka().read_back().newest_values(topics, harness.deadline()).values()
+        )
         for number, end in enumerate((Task.commit, Task.abort)):
             task = Task.start(harness, number)
             task.write(small, b"a")
@@ -519,8 +523,8 @@ class TopicContract:
             task.write(log, b"%d" % number, partition=number, key=b"k")
             end(task)
         Task.start(harness, 2).write(log, b"2", partition=2, key=b"k")
-        newest = harness.kafka().newest_values(topics, harness.deadline())
+        newest = harness.kafka().read_back().newest_values(topics, harness.deadline())
         assert newest.keys() == {log}
         # Committed, aborted and open.
         assert newest[log] == [b"0", b"1", b"2"]
-        assert harness.kafka().newest_values([], harness.deadline()) == {}
+        assert harness.kafka().read_back().newest_values([], harness.deadline()) == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+from eos_sink.kafka.interfaces import PartitionOffsets
 from eos_sink.protocol.values import Offsets, Place
 from tests.contract.harness import TIMEOUT_MS, Harness, Task, values
 from tests.contract.members import join, log_position
@@ -27,23 +28,23 @@ class SourceContract:
 
     def test_a_group_that_is_not_used_has_nothing(self, harness: Harness) -> None:
         kafka, group = harness.kafka(), _new_group()
-        assert not kafka.group_members(group, harness.deadline())
+        assert kafka.describe_groups([group], harness.deadline()) == {group: ()}
         assert kafka.group_offsets(group, harness.deadline()) == {}
-
-    def test_the_members_of_a_group_are_listed(self, harness: Harness) -> None:
-        join(harness)
-        assert len(harness.kafka().group_members(harness.names.group, harness.deadline())) == 1
 
     def test_the_bounds_are_those_of_the_rows_that_are_left(self, harness: Harness) -> None:
         topic = harness.create_topic(partitions=2)
         task = Task.start(harness)
         task.write(topic, b"a", b"b", b"c")
         task.commit()
+        task.state()  # The marker is there.
         harness.delete_records(topic, 0, 2)
         places: list[Place] = [(topic, 0), (topic, 1), (topic, 2), (f"{topic}-missing", 0)]
-        bounds = harness.kafka().log_bounds(places, harness.deadline())
+        found = harness.kafka().list_offsets(places, harness.deadline())
         # The marker of the transaction has an offset, too.
-        assert bounds == {(topic, 0): (2, 4), (topic, 1): (0, 0)}
+        assert found == {
+            (topic, 0): PartitionOffsets(0, 2, 4, 4),
+            (topic, 1): PartitionOffsets(1, 0, 0, 0),
+        }
 
 
 def _send(harness: Harness, topic: str, offsets: Offsets, *, commit: bool, group: str = "") -> str:

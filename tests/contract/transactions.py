@@ -9,6 +9,7 @@ import pytest
 from eos_sink.errors import ConfigurationError, OutcomeUnknownError
 from eos_sink.kafka.retry import retry_until
 from eos_sink.protocol.values import (
+    MAY_HAVE_COMMITTED,
     RECORDED_MS,
     EndOutcome,
     ProduceFailed,
@@ -310,7 +311,7 @@ class ControlContract:
             end(harness, task.transaction, commit=False)
         wait_for()
 
-    def test_list_open_sees_open_transactions_under_the_prefix_only(self, harness: Harness) -> None:
+    def test_a_list_has_those_in_the_states_under_the_prefix_only(self, harness: Harness) -> None:
         topic = harness.create_topic()
         tasks = [Task.start(harness, number) for number in range(4)]
         for task in tasks[:3]:
@@ -318,12 +319,12 @@ class ControlContract:
         end(harness, tasks[0].transaction, commit=True)
         end(harness, tasks[1].transaction, commit=False)
         control = harness.kafka().control()
-        assert control.list_open(harness.names.group, harness.deadline()) == [
-            tasks[2].transactional_id
-        ]
-        assert control.list_open(f"{harness.names.group}-other", harness.deadline()) == []
+        prefix, is_open = harness.names.group, TransactionStatus.ONGOING
+        listed = control.list_transactions(prefix, harness.deadline(), is_open)
+        assert [each.transaction for each in listed] == [tasks[2].transaction]
+        assert control.list_transactions(f"{prefix}-other", harness.deadline(), is_open) == []
 
-    def test_list_committed_sees_what_was_committed_until_the_id_is_inited_again(
+    def test_a_list_sees_what_was_committed_until_the_id_is_inited_again(
         self, harness: Harness
     ) -> None:
         """The last trace of a query whose log is gone."""
@@ -336,24 +337,18 @@ class ControlContract:
         end(harness, tasks[2].transaction, commit=False)
         for task in tasks:
             task.state()  # No marker is on its way any more.
-        control = harness.kafka().control()
         names = harness.names
-        listed = control.list_committed(names.group, harness.deadline())
-        assert sorted(listed) == [names.task(0, 0), names.task(0, 1)]
-        assert control.list_committed(f"{names.group}-other", harness.deadline()) == []
+        assert _list_committed(harness) == [names.task(0, 0), names.task(0, 1)]
         Task.start(harness, 0)
-        assert control.list_committed(names.group, harness.deadline()) == [names.task(0, 1)]
+        assert _list_committed(harness) == [names.task(0, 1)]
 
-    def test_list_committed_sees_the_id_of_a_driver_that_has_seen_a_record(
-        self, harness: Harness
-    ) -> None:
+    def test_a_list_sees_the_id_of_a_driver_that_has_seen_a_record(self, harness: Harness) -> None:
         """It is initialised long before it writes, and has no committed transaction any more."""
         names = harness.names
         for prefix, timeout_ms in (("seen", RECORDED_MS), ("new", TIMEOUT_MS)):
             producer = harness.kafka().log_producer(f"{names.group}-{prefix}", timeout_ms)
             producer.init(harness.deadline())
-        listed = harness.kafka().control().list_committed(names.group, harness.deadline())
-        assert listed == [f"{names.group}-seen"]
+        assert _list_committed(harness) == [f"{names.group}-seen"]
 
     def test_a_time_out_above_the_brokers_maximum_is_a_configuration_error(
         self, harness: Harness
@@ -373,6 +368,12 @@ class ControlContract:
         with pytest.raises(ProducerFenced):
             task.commit()
         assert values(harness, topic) == []
+
+
+def _list_committed(harness: Harness) -> list[str]:
+    control, prefix = harness.kafka().control(), harness.names.group
+    states = control.list_transactions(prefix, harness.deadline(), *MAY_HAVE_COMMITTED)
+    return [each.transaction.transactional_id for each in states if each.has_committed]
 
 
 class StandstillContract:
@@ -399,7 +400,7 @@ class StandstillContract:
         with harness.standstill():
             for ask in (
                 lambda: control.describe([name], harness.deadline(1)),
-                lambda: control.list_open(name, harness.deadline(1)),
+                lambda: control.list_transactions(name, harness.deadline(1)),
             ):
                 with pytest.raises(OutcomeUnknownError):
                     ask()

@@ -7,22 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from eos_sink.errors import OutcomeUnknownError
-from eos_sink.kafka.admin_interface import (
-    Admin,
-    Broker,
-    LogLine,
-    LogPage,
-    MemberDescription,
-    PartitionOffsets,
-    Quorum,
-)
+from eos_sink.kafka.admin_interface import Admin, Broker, LogLine, LogPage, Quorum
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Unseen
-from eos_sink.kafka_config.acls import Acl, Resource, permission_error
-from eos_sink.protocol.values import Position, TransactionState
+from eos_sink.kafka.interfaces import MemberDescription, TopicDescription, Unseen
+from eos_sink.kafka_config.acls import Acl, Permissions, Resource, permission_error
+from eos_sink.protocol.values import Position, TransactionState, TransactionStatus
 from tests.fakes.cluster import FakeCluster
-from tests.fakes.kafka import LOG_TOPIC, FakeKafka
-from tests.fakes.log import PartitionLog, Topic
+from tests.fakes.kafka import LOG_TOPIC, FakeControl, FakeKafka
+from tests.fakes.log import Topic
 
 
 class FakeAdmin(FakeKafka):
@@ -72,36 +64,15 @@ class FakeAdmin(FakeKafka):
         ordered = heapq.merge(*lines, key=lambda line: line.at_ms)
         return LogPage(tuple(ordered), ends, again and bool(since), unread)
 
-    def list_transactions(
-        self, prefix: str, deadline: Deadline, *, ended: bool = False
-    ) -> list[TransactionState]:
-        self._check_ids([prefix], prefix)
-        coordinator = self.cluster.coordinator
-        names = (coordinator.list_all if ended else coordinator.list_open)(prefix)
-        return [coordinator.describe(name) for name in sorted(names)]
+    def control(self) -> FakeControl:
+        return _Control(self)
 
-    def check_coordinators(self, prefix: str, deadline: Deadline) -> None:
-        self._check_ids([prefix], prefix)
-        self._note("check_coordinators", prefix)
-
-    def describe_transactions(
-        self, ids: Iterable[str], deadline: Deadline
-    ) -> Mapping[str, TransactionState]:
-        ids = list(ids)
-        self._check_ids(ids, "eos-sink-")
-        return self.control().describe(ids, deadline)
-
-    def list_offsets(
-        self, topics: Iterable[str], deadline: Deadline
-    ) -> Mapping[str, tuple[PartitionOffsets, ...] | Unseen]:
-        return {
-            name: self._denied_topic(name)
-            or tuple(
-                PartitionOffsets(log.partition, log.start, log.last_stable, log.end)
-                for log in self._partitions(name)
-            )
-            for name in topics
-        }
+    def describe_topics(
+        self, topics: Sequence[str], deadline: Deadline, *, settings: bool = True
+    ) -> Mapping[str, TopicDescription | Unseen | None]:
+        if Resource.TOPIC in self.denied:
+            return {name: _lacks(Acl("Describe", Resource.TOPIC, name)) for name in topics}
+        return super().describe_topics(topics, deadline, settings=settings)
 
     def list_groups(self, prefix: str, deadline: Deadline) -> Sequence[str] | Unseen:
         self._note("list_groups", prefix)
@@ -110,15 +81,12 @@ class FakeAdmin(FakeKafka):
     def describe_groups(
         self, groups: Iterable[str], deadline: Deadline
     ) -> Mapping[str, tuple[MemberDescription, ...] | Unseen]:
-        found: dict[str, tuple[MemberDescription, ...] | Unseen] = {}
+        groups = list(groups)
         for group in groups:
             self._note("describe_groups", group)
-            member = MemberDescription(f"{group}-driver", "fake", "fake-host")
-            there = self.cluster.groups.has_member(group)
-            acl = Acl("Describe", Resource.GROUP, group)
-            denied = Resource.GROUP in self.denied
-            found[group] = _lacks(acl) if denied else (member,) if there else ()
-        return found
+        if Resource.GROUP in self.denied:
+            return {group: _lacks(Acl("Describe", Resource.GROUP, group)) for group in groups}
+        return super().describe_groups(groups, deadline)
 
     def describe_brokers(self, deadline: Deadline) -> Sequence[Broker]:
         self._note("describe_brokers")
@@ -147,25 +115,36 @@ class FakeAdmin(FakeKafka):
     def renew(self) -> None:
         pass
 
-    def _partitions(self, name: str) -> list[PartitionLog]:
-        topic = self.cluster.topics.get(name)
-        return topic.partitions if topic else []
-
-    def _denied_topic(self, name: str) -> Unseen | None:
-        denied = Resource.TOPIC in self.denied
-        return _lacks(Acl("Describe", Resource.TOPIC, name)) if denied else None
-
-    def _check_ids(self, ids: list[str], prefix: str) -> None:
+    def check_ids(self, ids: list[str]) -> None:
         if Resource.TRANSACTIONAL_ID not in self.denied:
             return
         if not all(name.startswith(self.allowed) for name in ids):
-            acl = Acl("Describe", Resource.TRANSACTIONAL_ID, prefix, prefixed=True)
+            acl = Permissions("eos-sink-", LOG_TOPIC).look
             raise permission_error("Transactions cannot be seen", [acl], of_query=False)
 
     def _note(self, question: str, about: str = "") -> None:
         self.asked.append((question, about))
         if question in self.silent:
             raise OutcomeUnknownError("No broker answers.", remedy="Wait.")
+
+
+class _Control(FakeControl):
+    """A command's, which may be denied or find silence."""
+
+    def __init__(self, admin: FakeAdmin) -> None:
+        super().__init__(admin.cluster, admin.process)
+        self._admin = admin
+
+    def list_transactions(
+        self, prefix: str, deadline: Deadline, *statuses: TransactionStatus
+    ) -> list[TransactionState]:
+        self._admin.check_ids([prefix])
+        return super().list_transactions(prefix, deadline, *statuses)
+
+    def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
+        ids = list(ids)
+        self._admin.check_ids(ids)
+        return super().describe(ids, deadline)
 
 
 def _lacks(acl: Acl) -> Unseen:

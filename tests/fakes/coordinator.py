@@ -155,10 +155,6 @@ class Coordinator:
     def list_all(self, prefix: str) -> list[str]:
         return [i for i in self._ids if i.startswith(prefix)]
 
-    def list_committed(self, prefix: str) -> list[str]:
-        every = (self.describe(name) for name in self.list_all(prefix))
-        return [each.transaction.transactional_id for each in every if each.has_committed]
-
     def describe(self, transactional_id: str) -> TransactionState:
         self.is_ending(transactional_id)
         known = self._ids.get(transactional_id)

@@ -6,11 +6,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from eos_sink.errors import ClusterError, ConfigurationError, OutcomeUnknownError
-from eos_sink.identity import QueryNames
+from eos_sink.identity import DEFAULT_LOG, QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
     Kafka,
+    MemberDescription,
     OnRow,
+    PartitionOffsets,
     PartitionState,
     PartitionTail,
     Sizes,
@@ -32,6 +34,7 @@ from eos_sink.protocol.values import (
     ProducerIdentity,
     Transaction,
     TransactionState,
+    TransactionStatus,
     Visibility,
 )
 from tests.fakes.cluster import WRITING, Coordinators, FakeCluster
@@ -41,7 +44,7 @@ from tests.fakes.process import Process, port
 from tests.fakes.producer import MAX_MESSAGE_BYTES, FakeProducer
 
 _NEWEST = 32
-LOG_TOPIC = "__eos_sink_log"
+LOG_TOPIC = DEFAULT_LOG
 EVERYTHING = frozenset({"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"})
 
 
@@ -152,15 +155,16 @@ class FakeControl:
         """A gate for each: a crash may come between two transactions of one call."""
         return self._cluster.end(transaction, commit)
 
-    @port("list_open")
-    def list_open(self, prefix: str, deadline: Deadline) -> list[str]:
+    @port("list_transactions")
+    def list_transactions(
+        self, prefix: str, deadline: Deadline, *statuses: TransactionStatus
+    ) -> list[TransactionState]:
         self._cluster.await_answer(deadline, Coordinators.TRANSACTIONS)
-        return self._cluster.coordinator.list_open(prefix)
-
-    @port("list_committed")
-    def list_committed(self, prefix: str, deadline: Deadline) -> list[str]:
-        self._cluster.await_answer(deadline, Coordinators.TRANSACTIONS)
-        return self._cluster.coordinator.list_committed(prefix)
+        coordinator = self._cluster.coordinator
+        only_open = statuses == (TransactionStatus.ONGOING,)
+        names = (coordinator.list_open if only_open else coordinator.list_all)(prefix)
+        states = [coordinator.describe(name) for name in sorted(names)]
+        return [state for state in states if not statuses or state.status in statuses]
 
     @port("describe")
     def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
@@ -347,6 +351,81 @@ class FakeKafka:
         found = {(each.key or b"").decode(): each.value or b"" for each in read}
         return {key: value for key, value in found.items() if key.endswith(suffix)}, end
 
+    def read_back(self) -> FakeReadBack:
+        return FakeReadBack(self)
+
+    @port("check_topic")
+    def check_topic(self, topic: str, deadline: Deadline) -> None:
+        if topic not in self.cluster.topics:
+            raise ClusterError(f"There is no topic {topic}.", remedy="Create it.")
+
+    @port("describe_topics")
+    def describe_topics(
+        self, topics: Sequence[str], deadline: Deadline, *, settings: bool = True
+    ) -> Mapping[str, TopicDescription | Unseen | None]:
+        return {name: self.describe(name) for name in topics}
+
+    def topic_ids(self, topics: Collection[str] | None, deadline: Deadline) -> Mapping[str, str]:
+        known = self.cluster.topics
+        return {name: known[name].id for name in known if topics is None or name in topics}
+
+    @port("describe_groups")
+    def describe_groups(
+        self, groups: Iterable[str], deadline: Deadline
+    ) -> Mapping[str, tuple[MemberDescription, ...] | Unseen]:
+        has_member = self.cluster.groups.has_member
+        return {
+            group: (MemberDescription(f"{group}-driver", "fake", "fake-host"),)
+            if has_member(group)
+            else ()
+            for group in groups
+        }
+
+    @port("group_offsets")
+    def group_offsets(self, group: str, deadline: Deadline) -> Offsets:
+        if not self.cluster.clock.wait(
+            lambda: not self.cluster.coordinator.pending(group), deadline.left
+        ):
+            raise OutcomeUnknownError(f"{group} has pending offsets.", remedy="Wait.")
+        return dict(self.cluster.groups.committed.get(group, {}))
+
+    @port("list_offsets")
+    def list_offsets(
+        self, places: Collection[Place], deadline: Deadline
+    ) -> Mapping[Place, PartitionOffsets | Unseen]:
+        logs = {
+            (name, log.partition): log
+            for name, topic in self.cluster.topics.items()
+            for log in topic.partitions
+        }
+        there = {place: logs[place] for place in places if place in logs}
+        return {
+            place: PartitionOffsets(place[1], log.start, log.last_stable, log.end)
+            for place, log in there.items()
+        }
+
+    def close(self) -> None:
+        pass
+
+    def describe(self, name: str) -> TopicDescription | Unseen | None:
+        topic = self.cluster.topics.get(name)
+        if topic is None:
+            return None
+        parts = {
+            log.partition: PartitionState(1 if log.has_leader else -1, 1, 1)
+            for log in topic.partitions
+        }
+        return TopicDescription(name, parts, topic.settings, EVERYTHING, topic.id)
+
+
+class FakeReadBack:
+    """Implements `eos_sink.kafka.interfaces.ReadBack`."""
+
+    role = "read_back"
+
+    def __init__(self, kafka: FakeKafka) -> None:
+        self.process, self._kafka, self._cluster = kafka.process, kafka, kafka.cluster
+
     @port("visibility")
     def visibility(
         self, witnesses: Mapping[Position, Transaction], deadline: Deadline
@@ -355,7 +434,7 @@ class FakeKafka:
             found = {each: self._visibility(each, witnesses[each]) for each in witnesses}
             return {each: seen for each, seen in found.items() if seen is not None}
 
-        self.cluster.clock.wait(lambda: len(look()) == len(witnesses), deadline.left)
+        self._cluster.clock.wait(lambda: len(look()) == len(witnesses), deadline.left)
         return look()
 
     @port("markers")
@@ -374,76 +453,25 @@ class FakeKafka:
         on_row: OnRow,
         deadline: Deadline,
     ) -> list[PartitionTail]:
-        found = self.cluster.topics.get(topic)
+        found = self._cluster.topics.get(topic)
         logs = found.partitions if found else []
         return [_scan(log, producers, most, on_row) for log in logs]
-
-    @port("check_topic")
-    def check_topic(self, topic: str, deadline: Deadline) -> None:
-        if topic not in self.cluster.topics:
-            raise ClusterError(f"There is no topic {topic}.", remedy="Create it.")
-
-    @port("describe_topics")
-    def describe_topics(
-        self, topics: Sequence[str], deadline: Deadline
-    ) -> Mapping[str, TopicDescription | Unseen | None]:
-        return {name: self._describe(name) for name in topics}
-
-    def topic_ids(self, topics: Collection[str] | None, deadline: Deadline) -> Mapping[str, str]:
-        known = self.cluster.topics
-        return {name: known[name].id for name in known if topics is None or name in topics}
-
-    @port("group_members")
-    def group_members(self, group: str, deadline: Deadline) -> Collection[str]:
-        return [group] if self.cluster.groups.has_member(group) else []
-
-    @port("group_offsets")
-    def group_offsets(self, group: str, deadline: Deadline) -> Offsets:
-        if not self.cluster.clock.wait(
-            lambda: not self.cluster.coordinator.pending(group), deadline.left
-        ):
-            raise OutcomeUnknownError(f"{group} has pending offsets.", remedy="Wait.")
-        return dict(self.cluster.groups.committed.get(group, {}))
-
-    @port("log_bounds")
-    def log_bounds(
-        self, places: Collection[Place], deadline: Deadline
-    ) -> Mapping[Place, tuple[int, int]]:
-        logs = {
-            (name, log.partition): log
-            for name, topic in self.cluster.topics.items()
-            for log in topic.partitions
-        }
-        return {place: (logs[place].start, logs[place].end) for place in places if place in logs}
 
     @port("newest_values")
     def newest_values(
         self, topics: Collection[str], deadline: Deadline
     ) -> Mapping[str, Sequence[bytes]]:
-        views = {name: self._describe(name) for name in topics}
+        views = {name: self._kafka.describe(name) for name in topics}
         return {
             name: [
                 entry.value
-                for log in self.cluster.topics[name].partitions
+                for log in self._cluster.topics[name].partitions
                 for entry in log.all_from(log.end - _NEWEST)
                 if entry.value is not None
             ]
             for name, view in views.items()
             if isinstance(view, TopicDescription) and may_be_log(view)
         }
-
-    def close(self) -> None:
-        pass
-
-    def _describe(self, name: str) -> TopicDescription | Unseen | None:
-        topic = self.cluster.topics.get(name)
-        if topic is None:
-            return None
-        parts = {
-            log.partition: PartitionState(1 if log.has_leader else -1, 1, 1)
-            for log in topic.partitions
-        }
-        return TopicDescription(name, parts, topic.settings, EVERYTHING, topic.id)
 
     def _visibility(self, witness: Position, transaction: Transaction) -> Visibility | None:
         log = self._find_log(witness)
@@ -456,7 +484,7 @@ class FakeKafka:
         return None if log is None else log.marker(witness.offset, transaction)
 
     def _find_log(self, witness: Position) -> PartitionLog | None:
-        topic = self.cluster.topics.get(witness.topic)
+        topic = self._cluster.topics.get(witness.topic)
         if topic is None or witness.partition >= len(topic.partitions):
             return None
         return topic.partitions[witness.partition]

@@ -68,7 +68,7 @@ def control(*codes: int | None) -> KafkaPythonControl:
     made = object.__new__(KafkaPythonControl)
     made.wire = Brokers(*codes)  # type: ignore[assignment]
     made._leaders = Leaders(made.wire)
-    made._needs, made._without = Permissions("id-", "log").transactions, set()
+    made._permissions, made._without = Permissions("id-", "log"), set()
     return made
 
 
@@ -88,4 +88,4 @@ def test_one_that_refuses_is_an_error() -> None:
 
 def test_a_list_that_leaves_out_in_silence_what_may_not_be_described_is_none() -> None:
     with pytest.raises(ClusterError, match="DescribeTransactions for id-"):
-        control(0, 0).list_ids("id-", (), Deadline(5))
+        control(0, 0).list_transactions("id-", Deadline(5))

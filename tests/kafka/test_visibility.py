@@ -13,9 +13,7 @@ from eos_sink.errors import ClusterError
 from eos_sink.kafka import read_back as module
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.fetch import Fetched
-from eos_sink.kafka.read_back import find_visibility
 from eos_sink.kafka.wire import Leader
-from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.protocol.values import Position, Transaction, Visibility
 from tests.kafka.record_batches import ABORT, batch_bytes, batches, marker
 
@@ -43,11 +41,9 @@ def look(
 def look_at(
     witnesses: list[Position], take: Callable[[], Fetched | KafkaError], deadline: Deadline
 ) -> Mapping[Position, Visibility]:
-    clients: Any = SimpleNamespace(
-        control=lambda: SimpleNamespace(wire=SimpleNamespace(run=lambda *_: {("t", 0): take()})),
-        permissions=SimpleNamespace(witness=lambda topic: Acl("Read", Resource.TOPIC, topic)),
-    )
-    return find_visibility(clients, dict.fromkeys(witnesses, OWN), deadline)
+    wire = SimpleNamespace(run=lambda *_: {("t", 0): take()})
+    clients: Any = SimpleNamespace(control=lambda: SimpleNamespace(wire=wire))
+    return module.ReadBack(clients).visibility(dict.fromkeys(witnesses, OWN), deadline)
 
 
 def test_a_committed_record_is_there() -> None:
@@ -173,4 +169,4 @@ def test_a_login_that_is_refused_is_not_asked_again() -> None:
 def test_nothing_is_said_before_the_transactions_there_have_ended(
     stable: int, learned: bool
 ) -> None:
-    assert module._judge(None, AT, OWN, answer(stable=stable), learned=learned) is None  # type: ignore[arg-type]
+    assert module._judge(AT, OWN, answer(stable=stable), learned=learned) is None

@@ -17,8 +17,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from eos_sink import cli
 from eos_sink.cli import exporter_command
 from eos_sink.errors import ClusterError
-from eos_sink.kafka.admin_interface import Admin, LogPage, PartitionOffsets
+from eos_sink.kafka.admin_interface import Admin, LogPage
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import PartitionOffsets
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.metrics.names import STEP_SECONDS, Count, Gauge
 from eos_sink.ops.exporter import ReaderDelays, Scraper, write_text

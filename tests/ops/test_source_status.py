@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops.documents import query_document
 from eos_sink.ops.exporter import Scrape
+from eos_sink.protocol.values import Place
 from tests.ops.operator import Eye
 from tests.protocol.checkpoint import INPUT, Checkpoint
 from tests.protocol.driver import Driver
@@ -87,16 +88,16 @@ def test_a_query_without_the_option_is_asked_nothing_more(
 ) -> None:
     world.options = options()
     Driver(world).run(0, [b"a"])
-    eye, asked = Eye(world), list[str]()
+    eye, asked = Eye(world), set[str]()
     list_offsets = eye.admin.list_offsets
 
-    def note(topics: Sequence[str], deadline: Deadline) -> Any:
-        asked.extend(topics)
-        return list_offsets(topics, deadline)
+    def note(places: Collection[Place], deadline: Deadline) -> Any:
+        asked.update(topic for topic, _ in places)
+        return list_offsets(places, deadline)
 
     monkeypatch.setattr(eye.admin, "list_offsets", note)
     report, samples = show(eye, world)
-    assert asked == [TOPIC]
+    assert asked == {TOPIC}
     assert report.document is not None
     assert report.document["queries"][0]["source"] is None
     assert "source lag" not in report.columns

@@ -12,7 +12,7 @@ from eos_sink.errors import Action, ClusterError, OperatorNeededError, Unfinishe
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import PartitionTail
 from eos_sink.protocol.model import DeadLetters, Route, TaskReport
-from tests.fakes.kafka import FakeKafka
+from tests.fakes.kafka import FakeReadBack
 from tests.fakes.process import Moment
 from tests.protocol.driver import Driver, decide_and_die, lose_last
 from tests.protocol.explore import Story
@@ -223,7 +223,7 @@ def test_a_topic_that_cannot_be_read_now_is_read_by_the_next_start(
         Driver(world).run(0, [b"b", b"a"])
     for unread in ([], [PartitionTail(TOPIC, 0, 0, 0, 0, 0, unread="no leader")]):
         with monkeypatch.context() as patched:
-            patched.setattr(FakeKafka, "scan_topic", lambda *_, found=unread: found)
+            patched.setattr(FakeReadBack, "scan_topic", lambda *_, found=unread: found)
             with pytest.raises(ClusterError) as failed:
                 Driver(world).planner.plan()
             assert failed.value.data == {"topic": TOPIC}

@@ -94,7 +94,7 @@ def test_the_exploration_passes_every_step_of_the_protocol() -> None:
         "kafka.log_reader",
         "log.latest",
         "control.check_timeout",
-        "control.list_open",
+        "control.list_transactions",
         "control.describe",
         "control.end",
         "member.join",

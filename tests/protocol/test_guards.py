@@ -207,7 +207,7 @@ def test_an_abort_whose_fence_is_refused_aborts_nothing(world: World, driver: Dr
     def decide() -> None:
         driver.dies_committing(reports)
 
-    At(other.commits.process, "control.list_open", Moment.AFTER, decide)
+    At(other.commits.process, "control.list_transactions", Moment.AFTER, decide)
     other.committer.abort(reports)
     assert decisions(world) == 1
     assert world.judge.violations == []

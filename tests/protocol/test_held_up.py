@@ -6,7 +6,7 @@ import pytest
 
 from eos_sink.errors import UnfinishedError
 from eos_sink.kafka.deadline import Deadline
-from tests.fakes.kafka import FakeKafka
+from tests.fakes.kafka import FakeKafka, FakeReadBack
 from tests.fakes.process import At, Killed, Moment
 from tests.protocol.driver import Driver
 from tests.protocol.world import TOPIC, World, options
@@ -32,7 +32,7 @@ def test_an_error_names_the_transaction_that_keeps_readers_from_seeing_what_has_
     world.cluster.coordinator.time_out(world.options.names.task(0, 0))
     assert Driver(world).planner.plan().lost == {0}
     # Its marker is too far behind the rows.
-    monkeypatch.setattr(FakeKafka, "markers", lambda *_: {})
+    monkeypatch.setattr(FakeReadBack, "markers", lambda *_: {})
     with pytest.raises(UnfinishedError) as raised:
         Driver(world).planner.plan()
     ((place, waits_for),) = raised.value.data["waits_for"].items()

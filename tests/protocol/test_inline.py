@@ -93,7 +93,7 @@ def test_such_a_batch_is_neither_voted_nor_settled_nor_noted(world: World, drive
     driver.committer._register.connect(Deadline(10))
     seen = calls(driver)
     driver.run(1, [b"c"], [b"d"])
-    assert not {"log_producer.init", "control.describe", "control.end", "kafka.visibility"} & {
+    assert not {"log_producer.init", "control.describe", "control.end", "read_back.visibility"} & {
         *seen
     }
     assert [record.settled for record in log(world) if record.decision] == [True, True]

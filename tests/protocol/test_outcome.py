@@ -14,9 +14,9 @@ from eos_sink.decision_log.codec import encode
 from eos_sink.driver.reconcile import bring_to_rest
 from eos_sink.errors import UnfinishedError
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.admin_interface import LogLine, LogPage, MemberDescription
+from eos_sink.kafka.admin_interface import LogLine, LogPage
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Unseen
+from eos_sink.kafka.interfaces import MemberDescription, Unseen
 from eos_sink.ops.batch_record import find_batch
 from eos_sink.ops.evidence import gather_evidence
 from eos_sink.ops.observer import Observer
@@ -97,10 +97,11 @@ class Canned:
     def control(self) -> Canned:
         return self
 
+    def read_back(self) -> Canned:
+        return self
+
     def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
         return dict.fromkeys(ids, self.state)
-
-    describe_transactions = describe
 
     def end(
         self, transactions: Iterable[Transaction], commit: bool, deadline: Deadline
@@ -119,7 +120,7 @@ class Canned:
     def find_holders(self, *_: object) -> dict[Place, FirstOpen | None]:
         return {}
 
-    def list_offsets(self, *_: object) -> dict[str, Unseen]:
+    def list_offsets(self, *_: object) -> dict[Place, Unseen]:
         return {}
 
     def read_log(self, since: Mapping[int, int], deadline: Deadline) -> LogPage:
@@ -133,7 +134,9 @@ class Canned:
             close=lambda: None,
         )
 
-    def describe_topics(self, names: Iterable[str], deadline: Deadline) -> dict[str, Unseen]:
+    def describe_topics(
+        self, names: Iterable[str], deadline: Deadline, *, settings: bool = True
+    ) -> dict[str, Unseen]:
         return dict.fromkeys(names, Unseen("no answer"))
 
     def describe_groups(

@@ -146,7 +146,7 @@ def test_what_a_recovery_has_seen_settled_is_kept_in_the_log(world: World) -> No
     driver.plans.process.hook = lambda name, moment: calls.append(name)
     plan = driver.planner.plan()
     assert (plan.lost, plan.doubtful) == (frozenset(), frozenset())
-    assert not {"control.end", "kafka.visibility", "kafka.markers"} & set(calls)
+    assert not {"control.end", "read_back.visibility", "read_back.markers"} & set(calls)
     Driver(world).run(0, [b"a"], [b"b"])
     assert world.visible() == [b"a", b"b"]
 
@@ -232,7 +232,7 @@ def test_status_does_not_ask_for_what_the_log_calls_settled() -> None:
     calls: list[str] = []
     eye.admin.process.hook = lambda name, moment: calls.append(name)
     assert eye.sees().outcome is Outcome.COMMITTED
-    assert "kafka.visibility" not in calls
+    assert "read_back.visibility" not in calls
 
 
 def test_a_record_says_that_its_decision_is_settled() -> None:

@@ -27,11 +27,12 @@ from eos_sink.kafka.admin_requests import (
     list_brokers,
     unseen,
 )
+from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import is_denied, proves_permission
 from eos_sink.kafka.interfaces import Unseen
-from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.kafka_config.acls import Acl, Resource
+from eos_sink.kafka_config.cluster_config import ClusterConfig
 
 _CLUSTER = "kafka-cluster"
 _DESCRIBE_CLUSTER = Acl("Describe", Resource.CLUSTER, _CLUSTER)
@@ -39,15 +40,15 @@ _CONNECT_S = 3.0
 _THREADS = 16
 
 
-class BrokerAdmin:
+class BrokerAdmin(ConfluentKafka):
     """The questions of `Admin` about brokers. `describe_brokers` has to be called first."""
 
-    def __init__(self, clients: SharedClients) -> None:
-        self._clients = clients
+    def __init__(self, config: ClusterConfig, first_answer_s: float) -> None:
+        super().__init__(config, first_answer_s)
         self._versions: dict[int, Any] = {}
 
     def describe_brokers(self, deadline: Deadline) -> Sequence[Broker]:
-        wire = self._clients.control().wire
+        wire = self.control().wire
         addresses = list_brokers(wire, deadline)
         unreachable = _find_unreachable(addresses, deadline)
         reached = [number for number in addresses if not unreachable[number]]
@@ -69,7 +70,7 @@ class BrokerAdmin:
             for number, (host, port) in sorted(addresses.items())
         ]
 
-    def describe_features(self) -> Mapping[str, int] | Unseen:
+    def describe_features(self, deadline: Deadline) -> Mapping[str, int] | Unseen:  # noqa: ARG002
         """From the broker with the latest ones; they come with ApiVersions."""
         answers = [
             answer
@@ -152,7 +153,7 @@ class BrokerAdmin:
 
     def _ask(self, requests: Mapping[int, Any], deadline: Deadline) -> dict[int, Any]:
         """The answer of each broker; None: there was none."""
-        wire = self._clients.control().wire
+        wire = self.control().wire
         return wire.run(wire.ask_each, requests, deadline.within(ANSWER_S))
 
 

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from confluent_kafka import KafkaError
 
 from eos_sink.errors import ClusterError, OutcomeUnknownError
 from eos_sink.kafka import admin_requests
-from eos_sink.kafka.admin_interface import (
-    Broker,
-    LogLine,
-    LogPage,
-    MemberDescription,
-    PartitionOffsets,
-    Quorum,
-)
-from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.admin.broker_admin import BrokerAdmin
+from eos_sink.kafka.admin_interface import LogLine, LogPage
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import convert_error, is_denied
-from eos_sink.kafka.interfaces import TopicDescription, Unseen
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
-from eos_sink.kafka_config.acls import Acl, Resource, permission_error
+from eos_sink.kafka_config.acls import Acl, permission_error
 from eos_sink.kafka_config.cluster_config import ClusterConfig
-from eos_sink.protocol.values import Place, Position, TransactionState, TransactionStatus
-
-if TYPE_CHECKING:
-    from eos_sink.kafka.admin.broker_admin import BrokerAdmin
+from eos_sink.protocol.values import Position
 
 # An operator waits for it, and can try again.
 _FIRST_ANSWER_S = 5.0
@@ -39,7 +28,7 @@ _FIRST_ANSWER_S = 5.0
 _PARTITION_S = 5.0
 
 
-class ConfluentAdmin(ConfluentKafka):
+class ConfluentAdmin(BrokerAdmin):
     """Implements `eos_sink.kafka.admin_interface.Admin`. Imports what only single commands need
     when they call it.
 
@@ -50,6 +39,7 @@ class ConfluentAdmin(ConfluentKafka):
 
     def __init__(self, config: ClusterConfig, timeout_s: float = _FIRST_ANSWER_S) -> None:
         super().__init__(config, min(_FIRST_ANSWER_S, timeout_s))
+        self.clients.permissions = replace(self.clients.permissions, of_query=False)
         self._log_id = ""
 
     def read_log(self, since: Mapping[int, int], deadline: Deadline) -> LogPage | None:
@@ -71,77 +61,11 @@ class ConfluentAdmin(ConfluentKafka):
             page = self._read_log(dict.fromkeys(described.partitions, 0), deadline)
             return replace(page, recreated=bool(since))
 
-    def list_transactions(
-        self, prefix: str, deadline: Deadline, *, ended: bool = False
-    ) -> list[TransactionState]:
-        control = self.control()
-        with _convert_denied("Transactions cannot be seen", _describe_ids(prefix)):
-            wanted = () if ended else (TransactionStatus.ONGOING,)
-            names = control.list_ids(prefix, wanted, deadline)
-            states = control.describe(sorted(set(names)), deadline)
-        return [states[name] for name in sorted(states)]
-
-    def check_coordinators(self, prefix: str, deadline: Deadline) -> None:
-        from eos_sink.kafka.hanging import all_coordinate
-
-        control = self.control()
-        with _convert_denied("Transactions cannot be seen", _describe_ids(prefix)):
-            if not all_coordinate(control, prefix, deadline):
-                raise OutcomeUnknownError(
-                    "A partition of __transaction_state has no coordinator that answers: the "
-                    "transactions of its ids are not seen.",
-                    remedy="Bring its broker back, then look again.",
-                )
-
-    def describe_transactions(
-        self, ids: Iterable[str], deadline: Deadline
-    ) -> Mapping[str, TransactionState]:
-        needed = _describe_ids(self.clients.permissions.prefix)
-        with _convert_denied("Transactions cannot be seen", needed):
-            return self.control().describe(ids, deadline)
-
-    def list_offsets(
-        self, topics: Iterable[str], deadline: Deadline
-    ) -> Mapping[str, tuple[PartitionOffsets, ...] | Unseen]:
-        wire = self.control().wire
-        described = admin_requests.describe_topics(wire, topics, deadline, settings=False)
-        found: dict[str, tuple[PartitionOffsets, ...] | Unseen] = {}
-        places: list[Place] = []
-        for name, answer in described.items():
-            topic = admin_requests.show_topic(name, answer, "Describe")
-            found[name] = topic if isinstance(topic, Unseen) else ()
-            if isinstance(topic, TopicDescription):
-                places += [(name, number) for number in topic.partitions]
-        offsets = admin_requests.list_offsets(wire, places, deadline)
-        for (name, _), part in sorted(offsets.items()):
-            known = found[name]
-            if isinstance(part, KafkaError):
-                found[name] = admin_requests.unseen(part, Acl("Describe", Resource.TOPIC, name))
-            elif isinstance(known, tuple):
-                found[name] = (*known, part)
-        return found
-
     def list_groups(self, prefix: str, deadline: Deadline) -> Sequence[str] | Unseen:
-        from eos_sink.kafka.admin.groups import list_groups
+        from eos_sink.kafka.groups import list_groups
 
         soon = deadline.within(admin_requests.ANSWER_S)
         return list_groups(self.control().wire, prefix, soon)
-
-    def describe_groups(
-        self, groups: Iterable[str], deadline: Deadline
-    ) -> Mapping[str, tuple[MemberDescription, ...] | Unseen]:
-        from eos_sink.kafka.admin.groups import describe_groups
-
-        return describe_groups(self.control().wire, groups, deadline)
-
-    def describe_brokers(self, deadline: Deadline) -> Sequence[Broker]:
-        return self._brokers.describe_brokers(deadline)
-
-    def describe_features(self, deadline: Deadline) -> Mapping[str, int] | Unseen:  # noqa: ARG002
-        return self._brokers.describe_features()
-
-    def describe_quorum(self, deadline: Deadline) -> Quorum | Unseen:
-        return self._brokers.describe_quorum(deadline)
 
     def refusal_to_create_log(self, replicas: int, deadline: Deadline) -> str | Unseen:
         soon = deadline.within(admin_requests.ANSWER_S)
@@ -155,20 +79,8 @@ class ConfluentAdmin(ConfluentKafka):
             return f"this principal lacks {self.clients.permissions.log_create}"
         return admin_requests.unseen(error) if error.retriable() else str(error.str())
 
-    def may_write(self, transactional_id: str, deadline: Deadline) -> bool | Unseen:
-        return self._brokers.may_write(transactional_id, deadline)
-
-    def may_join(self, group: str, deadline: Deadline) -> bool | Unseen:
-        return self._brokers.may_join(group, deadline)
-
     def renew(self) -> None:
         self.clients.renew()
-
-    @cached_property
-    def _brokers(self) -> BrokerAdmin:
-        from eos_sink.kafka.admin.broker_admin import BrokerAdmin
-
-        return BrokerAdmin(self.clients)
 
     def _read_log(self, starts: Mapping[int, int], deadline: Deadline) -> LogPage:
         lines: dict[int, list[LogLine]] = {}
@@ -204,10 +116,6 @@ class ConfluentAdmin(ConfluentKafka):
             return [], fetched.end
         reader.read_to(fetched.stable, deadline)
         return lines, reader.reached
-
-
-def _describe_ids(prefix: str) -> Acl:
-    return Acl("Describe", Resource.TRANSACTIONAL_ID, prefix or "*", prefixed=bool(prefix))
 
 
 @contextmanager

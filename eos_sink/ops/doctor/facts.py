@@ -13,17 +13,9 @@ from typing import TypeVar
 
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.admin_interface import (
-    Admin,
-    Broker,
-    BrokerSetting,
-    LogPage,
-    MemberDescription,
-    PartitionOffsets,
-    Quorum,
-)
+from eos_sink.kafka.admin_interface import Admin, Broker, BrokerSetting, LogPage, Quorum
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import TopicDescription, Unseen
+from eos_sink.kafka.interfaces import MemberDescription, PartitionOffsets, TopicDescription, Unseen
 from eos_sink.kafka_config.acls import Acl, Permissions, Resource
 from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.kafka_config.destinations import Destinations
@@ -37,7 +29,7 @@ from eos_sink.ops.history import (
     read_records,
     reader_of,
 )
-from eos_sink.ops.holders import Holder, find_holders
+from eos_sink.ops.holders import Holder, find_holders, read_ends
 from eos_sink.protocol.values import TransactionState
 from eos_sink.sink_options import SourceOptions
 
@@ -262,7 +254,7 @@ class Facts:
             return ()
         start = self.subject.start
         return self._ask(
-            lambda soon: self.admin.list_transactions(start, soon, ended=True),
+            lambda soon: self.admin.control().list_transactions(start, soon),
             Acl("Describe", Resource.TRANSACTIONAL_ID, start, prefixed=True),
         )
 
@@ -301,7 +293,8 @@ class Facts:
     @cached_property
     def holders(self) -> Mapping[str, Sequence[Holder] | Unseen] | Unseen:
         """What holds up readers of each topic of the query."""
-        ends = self._ask(lambda soon: self.admin.list_offsets(self.named, soon))
+        topics = {name: self.topics[name] for name in self.named}
+        ends = self._ask(lambda soon: read_ends(self.admin, topics, soon))
         if isinstance(ends, Unseen):
             return ends
         return {topic: self._find_holders(topic, each) for topic, each in ends.items()}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from eos_sink.kafka.admin_interface import MemberDescription
-from eos_sink.kafka.interfaces import TopicDescription, Unseen
+from eos_sink.kafka.interfaces import MemberDescription, TopicDescription, Unseen
 from eos_sink.kafka_config.acls import Acl, Permissions
 from eos_sink.ops.doctor.facts import SOURCE_TOPICS, Facts, LogFacts
 from eos_sink.ops.doctor.findings import Finding, Level, Problems, Verdict, judge, require, shorten

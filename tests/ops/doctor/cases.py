@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.admin_interface import Broker, BrokerSetting, Clock, MemberDescription, Quorum
+from eos_sink.kafka.admin_interface import Broker, BrokerSetting, Clock, Quorum
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import PartitionState, TopicDescription
+from eos_sink.kafka.interfaces import MemberDescription, PartitionState, TopicDescription
 from eos_sink.kafka.log_topic import LOG_CONFIGURATION, LOG_PARTITIONS, home_of
 from eos_sink.kafka_config.broker_versions import NEEDED
 from eos_sink.kafka_config.cluster_config import ClusterConfig, Translation

@@ -7,12 +7,8 @@ from typing import Any
 
 import pytest
 
-from eos_sink.kafka.admin_interface import (
-    Clock,
-    MemberDescription,
-    Quorum,
-)
-from eos_sink.kafka.interfaces import PartitionState, Unseen
+from eos_sink.kafka.admin_interface import Clock, Quorum
+from eos_sink.kafka.interfaces import MemberDescription, PartitionState, Unseen
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.kafka_config.destinations import Destinations
 from eos_sink.metrics.stats import Stats

@@ -115,7 +115,7 @@ def test_permissions_are_tried_on_unused_names() -> None:
         ("may_write", {"permissions"}),
         ("may_join", {"permissions"}),
         ("list_groups", {"names"}),
-        ("list_transactions", {"names"}),
+        ("control", {"names"}),
         ("describe_groups", {"names"}),
         ("list_offsets", {"readers"}),
         ("read_log", {"log records", "names"}),
@@ -144,9 +144,9 @@ def test_readers_of_a_topic_that_cannot_be_seen_are_not_said_to_be_fine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     admin = FakeAdmin(cluster("out", "other"))
-    seen = admin.list_offsets(["other"], Deadline(30))
+    seen = admin.list_offsets([("other", 0)], Deadline(30))
     hidden = Unseen("this principal lacks Describe on topic out")
-    monkeypatch.setattr(admin, "list_offsets", lambda *_: {"out": hidden, **seen})
+    monkeypatch.setattr(admin, "list_offsets", lambda *_: {("out", 0): hidden, **seen})
     subject = replace(SUBJECT, topics=("out", "other"))
     assert told(check(admin, subject))["readers"] == [
         (Level.UNSEEN, f"what holds readers of out up: {hidden.why}")

@@ -1,24 +1,28 @@
-"""Consumer groups and their members."""
+"""Consumer groups: their members, and their offsets."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from confluent_kafka import KafkaError
+from confluent_kafka import Consumer, KafkaError
 from kafka.protocol.admin.groups import DescribeGroupsRequest, ListGroupsRequest
+from kafka.protocol.consumer.group import OffsetFetchRequest
 from kafka.protocol.metadata import CoordinatorType
 
-from eos_sink.kafka.admin_interface import MemberDescription
 from eos_sink.kafka.admin_requests import ask_until_final, unseen
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Unseen
+from eos_sink.kafka.error_codes import convert_error
+from eos_sink.kafka.interfaces import MemberDescription, Unseen
 from eos_sink.kafka.wire import Wire
-from eos_sink.kafka_config.acls import Acl, Resource
+from eos_sink.kafka_config.acls import Acl, Permissions, Resource
+from eos_sink.protocol.values import Offsets
 
 Members = tuple[MemberDescription, ...]
 V = TypeVar("V")
 
+# The last version for a single group; it has require_stable (KIP-447).
+_FETCH_VERSION = 7
 # Version 4 has the instance id (KIP-345); every supported broker has it.
 _DESCRIBE_VERSION = 4
 # What DescribeGroups says of a group that does not exist, and of one of another type (KIP-848).
@@ -48,7 +52,7 @@ def list_groups(wire: Wire, prefix: str, deadline: Deadline) -> Sequence[str] | 
 def describe_groups(
     wire: Wire, groups: Iterable[str], deadline: Deadline
 ) -> Mapping[str, Members | Unseen]:
-    """See `eos_sink.kafka.admin_interface.Admin.describe_groups`."""
+    """See `eos_sink.kafka.interfaces.Kafka.describe_groups`."""
     dead: list[str] = []
 
     def describe(names: list[str]) -> Any:
@@ -63,8 +67,8 @@ def describe_groups(
             for group in answer.groups
         }
 
-    found = ask_coordinators(wire, groups, describe, read, deadline)
-    found |= ask_coordinators(wire, dead, lambda _: ListGroupsRequest(), _read_others, deadline)
+    found = _ask_coordinators(wire, groups, describe, read, deadline)
+    found |= _ask_coordinators(wire, dead, lambda _: ListGroupsRequest(), _read_others, deadline)
     return {
         name: unseen(answer, Acl("Describe", Resource.GROUP, name))
         if isinstance(answer, KafkaError)
@@ -73,7 +77,35 @@ def describe_groups(
     }
 
 
-def ask_coordinators(
+def fetch_offsets(wire: Wire, group: str, deadline: Deadline) -> Offsets:
+    """See `eos_sink.kafka.interfaces.Kafka.group_offsets`."""
+
+    def request(_: list[str]) -> Any:
+        return OffsetFetchRequest(
+            group_id=group, topics=None, require_stable=True, max_version=_FETCH_VERSION
+        )
+
+    def read(_: list[str], answer: Any) -> dict[str, Offsets | KafkaError]:
+        rows = [(row.name, part) for row in answer.topics for part in row.partitions]
+        codes = [answer.error_code, *(part.error_code for _, part in rows)]
+        error = next(filter(None, codes), 0)
+        if error:
+            return {group: KafkaError(error)}
+        committed = {
+            (name, part.partition_index): int(part.committed_offset)
+            for name, part in rows
+            if part.committed_offset >= 0
+        }
+        return {group: committed}
+
+    found = _ask_coordinators(wire, [group], request, read, deadline)[group]
+    if isinstance(found, KafkaError):
+        what = f"The offsets of group {group} cannot be read"
+        raise convert_error(found, what, Permissions.source(group, ()))
+    return found
+
+
+def _ask_coordinators(
     wire: Wire,
     groups: Iterable[str],
     request: Callable[[list[str]], Any],
@@ -125,3 +157,14 @@ def _read_others(names: list[str], answer: Any) -> dict[str, Members | KafkaErro
         else ()
         for name in names
     }
+
+
+def metadata_without_member(group: str) -> bytes:
+    """The metadata of a group that offsets are committed to without being a member. No broker is
+    asked: only librdkafka knows how it writes this down."""
+    consumer = Consumer({"group.id": group, "log_level": 0})
+    try:
+        metadata: bytes = consumer.consumer_group_metadata()
+    finally:
+        consumer.close()
+    return metadata
