@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, Producer
 
-from eos_sink.errors import ClusterError
+from eos_sink.errors import ClusterError, EosSinkError
+from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.connection.settings import librdkafka_settings
 from eos_sink.kafka.deadline import Deadline
@@ -17,9 +21,16 @@ from eos_sink.kafka.shared_clients import check_login
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.kafka_config.translate import translate
 from eos_sink.options import parse_options
+from eos_sink.protocol.values import ProduceFailed
 from eos_sink_lab.testing import KafkaCluster
+from integration.secured_query import documented
+from integration.topics import unique
 
 PATIENCE_S = 30
+SOON_S = 6
+# Until a client's certificate expires: all clients have to be connected by then.
+CONNECTED_S = 45
+LONG_AGO = datetime(2001, 1, 1, tzinfo=timezone.utc)
 
 
 def written(secured: KafkaCluster, topic: str, options: dict[str, str]) -> KafkaError | None:
@@ -73,3 +84,63 @@ def test_kept_clients_use_a_certificate_that_was_renewed_at_its_path(
             kafka.control().describe(["an-id"], Deadline(PATIENCE_S))
         shutil.copy(secured.access.authority.identity("renewed-to").both, path)
         assert kafka.control().describe(["an-id"], Deadline(PATIENCE_S))
+
+
+@pytest.mark.parametrize("whose", ["broker", pytest.param("client", marks=pytest.mark.long)])
+def test_kept_clients_name_the_certificate_that_expired_meanwhile(
+    secured: KafkaCluster, whose: str
+) -> None:
+    """Not that brokers are silent, which librdkafka and kafka-python report."""
+    access, user, topic = secured.access, unique("user"), unique("topic")
+    secured.create_topic(topic)
+    login = {**access.options(user, "TLS"), "eos.log.topic": unique("log")}
+    options = parse_options({**login, "topic": topic, "eos.id": user})
+    access.allow(user, *documented(topic, options.log_topic))
+    names, broker = options.names, login["kafka.bootstrap.servers"]
+    expires = datetime.now(timezone.utc) + timedelta(seconds=CONNECTED_S)
+    if whose == "client":
+        access.authority.renew(user, expires)
+    with contextlib.closing(ConfluentAdmin(options.cluster, PATIENCE_S)) as kafka:
+        producers = [kafka.producer(names.task(0, n), 60_000) for n in range(4)]
+        for producer in producers[:3]:
+            producer.init(Deadline(PATIENCE_S))
+            producer.begin()
+            producer.produce(topic, b"row")
+            producer.flush(Deadline(PATIENCE_S))
+        control = kafka.control()
+        control.describe([names.task(0, 0)], Deadline(PATIENCE_S))
+        if whose == "client":
+            time.sleep(max(0, (expires - datetime.now(timezone.utc)).total_seconds()))
+        else:
+            access.authority.renew("broker", LONG_AGO)
+        try:
+            secured.nodes[0].restart()
+            member = kafka.member(names.group, names.driver, 60_000)
+            producers[2].produce(topic, b"late")
+            said = [
+                refusal(lambda: producers[0].commit(Deadline(SOON_S))),
+                refusal(lambda: producers[1].abort(Deadline(SOON_S))),
+                refusal(lambda: producers[3].init(Deadline(SOON_S))),
+                refusal(lambda: member.join(Deadline(SOON_S))),
+                refusal(lambda: control.describe([names.task(0, 0)], Deadline(SOON_S))),
+                refusal(lambda: control.list_open(names.group, Deadline(SOON_S))),
+                refusal(lambda: kafka.check_topic(topic, Deadline(SOON_S))),
+                refusal(lambda: kafka.read_log({}, Deadline(SOON_S))),
+                str(kafka.list_offsets([topic], Deadline(SOON_S))[topic]),
+            ]
+            with pytest.raises(ProduceFailed) as late:
+                producers[2].flush(Deadline(SOON_S))
+        finally:
+            access.authority.renew("broker")
+            secured.nodes[0].restart()
+    for text in (*said, str(late.value)):
+        assert "TLS handshake failed" in text
+        assert "certificate" in text
+        assert broker in text
+    assert all("docs/connect.md#expired-certificates" in text for text in said)
+
+
+def refusal(act: Callable[[], object]) -> str:
+    with pytest.raises(EosSinkError) as refused:
+        act()
+    return str(refused.value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
 
@@ -25,6 +25,7 @@ from eos_sink.ops.evidence import (
     TransactionEvidence,
     gather_evidence,
 )
+from eos_sink.ops.pending import Need
 from eos_sink.protocol.model import Decision
 from eos_sink.protocol.outcome import Outcome
 from eos_sink.shell import sink_command
@@ -47,7 +48,7 @@ def report_batch(admin: Admin, arguments: argparse.Namespace) -> Report:
     batch = find_batch(names, history, arguments.batch, arguments.stream)
     evidence = gather_evidence(admin, batch, 0, deadline)
     report = make_report(evidence)
-    if any(task.outcome in (Outcome.IN_DOUBT, Outcome.UNKNOWN) for task in evidence.tasks):
+    if evidence.needs.keys() & {Need.CHOICE, Need.ANSWER}:
         options = options_for(names, command_line(arguments))
         command = sink_command("resolve", names.query, options=options)
         report = replace(report, notes=[*report.notes, f"See also: {command}"])
@@ -141,7 +142,7 @@ def _list_notes(evidence: BatchEvidence) -> Iterator[str]:
     if source is not None:
         start, end = (json.dumps(as_json(offsets)) for offsets in (source.start, source.end))
         yield f"It has read from {start} to {end}, committed to group {source.group}."
-    yield from _explain(evidence, {task.outcome for task in evidence.tasks})
+    yield from _explain(evidence)
     for tail in evidence.tails:
         unread = f"; not all was read: {tail.unread}" if tail.unread else ""
         yield (
@@ -154,7 +155,7 @@ def _list_notes(evidence: BatchEvidence) -> Iterator[str]:
     if evidence.undecided:
         yield (
             f"Open and undecided: {len(evidence.undecided)}. A run that is alive decides them; "
-            "otherwise the next start, or eos-sink resolve --end, aborts them."
+            f"otherwise they are aborted by {Need.ABORT.value}."
         )
     if evidence.other_streams:
         streams = ", ".join(evidence.other_streams)
@@ -189,15 +190,15 @@ def _describe_decision(decision: Decision) -> Iterator[str]:
         yield f"Lost by an operator's choice: partitions {sorted(override.lost)}."
 
 
-def _explain(batch: BatchRecord, outcomes: Set[Outcome | TaskState]) -> Iterator[str]:
+def _explain(batch: BatchEvidence) -> Iterator[str]:
     """Say what follows from the state of the batch."""
     if batch.dropped and batch.state is not RecordState.DROPPED:
         yield (
             "An operator has dropped an earlier decision of it (eos-sink resolve --forget): what "
             "was visible of that one is still there, besides the rows of this one."
         )
-    if batch.state is RecordState.LATEST and Outcome.OPEN in outcomes:
-        yield "The driver, or the query's next start, commits what is decided and open."
+    if batch.state is RecordState.LATEST and Need.COMMIT in batch.needs:
+        yield f"What is decided and open is committed by {Need.COMMIT.value}."
     elif batch.state is RecordState.NOT_DECIDED and not _is_of_write(batch):
         latest = batch.latest.batch if batch.latest else None
         yield (

@@ -17,6 +17,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.batch_record import find_batch
 from eos_sink.ops.evidence import BatchEvidence, gather_evidence
 from eos_sink.ops.operator_run import may_be_alive
+from eos_sink.ops.pending import Need
 from eos_sink.ops.resolve import (
     UNTRACED,
     Choice,
@@ -24,7 +25,6 @@ from eos_sink.ops.resolve import (
     end_open,
     write_choice,
 )
-from eos_sink.protocol.outcome import Outcome
 
 NAME = "resolve"
 HELP = "Show why a query needs an operator, and carry out the operator's choice."
@@ -42,6 +42,7 @@ EXIT_CODES = {
 
 _TAIL = 100_000
 _END = "end"
+_ENDED = {Need.COMMIT, Need.ANSWER, Need.ABORT}
 _CHOICES = {
     _END: "What is open ends as at the query's next start: decided transactions are committed, all "
     "others are aborted.",
@@ -101,7 +102,7 @@ def look(admin: Admin, arguments: argparse.Namespace) -> BatchEvidence:
 def _end(admin: Admin, evidence: BatchEvidence, arguments: argparse.Namespace) -> Report:
     """End what is open, if something is; then look again."""
     seq = None
-    if evidence.not_ended or evidence.undecided or evidence.unseen or not evidence.history.seq:
+    if evidence.needs.keys() & _ENDED or evidence.unseen or not evidence.history.seq:
         check_choice(arguments, evidence, fences=bool(evidence.undecided))
         view = end_open(admin, evidence, Deadline(arguments.timeout))
         seq = view.entry.seq if view.fenced else None
@@ -148,17 +149,12 @@ def make_report(
         notes.append(f"--{option} is carried out{'' if seq is None else f': seq {seq}'}.")
     is_chosen = option not in (None, _END)
     notes.append("Start the query again." if is_chosen else _advise(evidence))
-    needs_choice = (
-        evidence.in_doubt
-        or evidence.committed
-        or evidence.untraced
-        or evidence.unseen
-        or any(task.outcome is Outcome.UNKNOWN for task in evidence.tasks)
-    )
+    needs_choice = evidence.needs.keys() & {Need.CHOICE, Need.ANSWER}
+    is_seen = not (evidence.committed or evidence.untraced or evidence.unseen)
     return replace(
         report,
         notes=notes,
-        ok=is_chosen or not needs_choice,
+        ok=is_chosen or (is_seen and not needs_choice),
         unseen=False,
         document={**report.document, "carried_out": option, "written_seq": seq},
     )
@@ -166,15 +162,16 @@ def make_report(
 
 def _advise(evidence: BatchEvidence) -> str:
     """What the operator can do next."""
-    not_ended = [task.partition for task in evidence.not_ended]
+    needs = evidence.needs
+    not_ended = sorted([*needs.get(Need.COMMIT, ()), *needs.get(Need.ANSWER, ())])
     advice = (
         (evidence.unseen, "Nothing can be chosen before all is seen. Repair it, and look again."),
         (
-            evidence.in_doubt,
+            Need.CHOICE in needs,
             "To continue: --visible if what is in doubt is or was there, --lost if it never was, "
             "--accept or --forget for the whole batch.",
         ),
-        (evidence.lost, "A part is lost: a replay writes it again. Start the query."),
+        (Need.REPLAY in needs, "A part is lost: a replay writes it again. Start the query."),
         (
             evidence.committed,
             "To continue: the right --log-topic; or restore the topic; or --forget.",

@@ -19,7 +19,13 @@ from kafka.protocol.admin.configs import DescribeConfigsRequest
 from kafka.protocol.admin.topics import CreateTopicsRequest
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import convert_error, is_denied, is_transient
+from eos_sink.kafka.error_codes import (
+    convert_error,
+    is_denied,
+    is_transient,
+    remedy_for,
+    silence,
+)
 from eos_sink.kafka.fetch import EARLIEST, LATEST, find_offsets
 from eos_sink.kafka.interfaces import PartitionOffsets, PartitionState, TopicDescription, Unseen
 from eos_sink.kafka.retry import retry_until
@@ -39,10 +45,10 @@ def unseen(error: KafkaError, *needed: Acl) -> Unseen:
     """The first permission is the one that was refused; all of them would show everything."""
     if is_denied(error.code()) and needed:
         return Unseen(f"this principal lacks {needed[0]}", needed)
-    why = error.str().rstrip(".")
+    why, remedy = error.str().rstrip("."), Unseen.remedy
     if is_transient(error):
-        return Unseen(why, remedy="Check that the brokers answer, then try again.")
-    return Unseen(why)
+        remedy = "Check that the brokers answer, then try again."
+    return Unseen(why, remedy=remedy_for(why, remedy))
 
 
 def ask_until_final(
@@ -52,14 +58,15 @@ def ask_until_final(
     deadline: Deadline,
 ) -> dict[K, V | KafkaError]:
     """Ask about several things, and again about those whose answer is missing or transient."""
-    found: dict[K, V | KafkaError] = dict.fromkeys(things, KafkaError(KafkaError._TIMED_OUT))
+    found: dict[K, V | KafkaError] = dict.fromkeys(things, silence())
 
     def is_open(thing: K) -> bool:
         answer = found[thing]
         return isinstance(answer, KafkaError) and is_transient(answer)
 
     def attempt() -> bool:
-        found.update(wire.run(ask, list(filter(is_open, found))))
+        asked = list(filter(is_open, found))
+        found.update(dict.fromkeys(asked, wire.silence) | dict(wire.run(ask, asked)))
         return not any(map(is_open, found))
 
     if found:
@@ -88,7 +95,7 @@ def find_topic_ids(wire: Wire, names: Collection[str] | None, deadline: Deadline
 def _ask_any(wire: Wire, ask: Callable[..., Any], what: str, deadline: Deadline) -> Any:
     found = retry_until(deadline, lambda: wire.run(ask, deadline), lambda it: it is not None)
     if found is None:
-        raise convert_error(KafkaError(KafkaError._TIMED_OUT), what)
+        raise convert_error(wire.silence, what)
     return found
 
 
@@ -141,7 +148,7 @@ def describe_topics(
     for name in names:
         topic = described.get(name)
         if topic is None or topic.error_code:
-            found[name] = KafkaError(topic.error_code if topic else KafkaError._TIMED_OUT)
+            found[name] = KafkaError(topic.error_code) if topic else wire.silence
             continue
         entries = configs.get(name, {})
         found[name] = TopicDescription(
@@ -226,7 +233,7 @@ def create_topic(  # noqa: PLR0913, PLR0917 - the fields of the request
         )
         answer = wire.run(wire.ask_controller, request, deadline)
         if answer is None:
-            return KafkaError(KafkaError._TIMED_OUT)
+            return wire.silence
         result = answer.topics[0]
         return KafkaError(result.error_code, result.error_message) if result.error_code else None
 

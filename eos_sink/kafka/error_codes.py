@@ -179,10 +179,16 @@ _RESOURCES = {
     _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Resource.TRANSACTIONAL_ID,
     _E.CLUSTER_AUTHORIZATION_FAILED: Resource.CLUSTER,
 }
+_REFUSED = "Authentication or TLS handshake failed"
+LOGIN_REFUSED = (
+    "Correct the login (kafka.security.protocol, kafka.sasl.*, kafka.ssl.*), or renew a "
+    "certificate that has expired, also a broker's, at its path: "
+    "docs/connect.md#expired-certificates. Then start again."
+)
+"""The remedy where a broker refuses a client, or a client a broker."""
 _REMEDIES = {
     Meaning.DENIED: "Grant what docs/connect.md lists, then start the query again.",
-    Meaning.LOGIN_REFUSED: "Correct the login (kafka.sasl.*, kafka.ssl.*), then start the query "
-    "again.",
+    Meaning.LOGIN_REFUSED: LOGIN_REFUSED,
     Meaning.MISSING: "Create the topic, then start the query again.",
 }
 _CORRECTIONS = {
@@ -205,6 +211,33 @@ _UNLISTED = _Code()
 
 def get_meaning(error_code: int) -> Meaning | None:
     return CODES.get(error_code, _UNLISTED).meaning
+
+
+def is_refusal(error: KafkaError) -> bool:
+    """True if a broker refuses the login or certificate of a client, or a client the broker's."""
+    return get_meaning(error.code()) is Meaning.LOGIN_REFUSED or "SSL alert" in error.str()
+
+
+def describe_refusal(said: str) -> str:
+    """Args:
+    said: what the client says, with the broker.
+    """
+    return f"{_REFUSED}: {said}"
+
+
+def silence(*refusals: str) -> KafkaError:
+    """The error of a request without an answer.
+
+    Args:
+        refusals: what the client has said of brokers since they have answered last.
+    """
+    text = describe_refusal(refusals[-1]) if refusals else None
+    return KafkaError(KafkaError._TIMED_OUT, text)
+
+
+def remedy_for(text: str, otherwise: str) -> str:
+    """The remedy of an error, or that of a refused login or certificate if its text names one."""
+    return LOGIN_REFUSED if _REFUSED in text else otherwise
 
 
 def is_denied(error_code: int) -> bool:
@@ -271,11 +304,11 @@ def _error_for_user(
     meaning: Meaning | None, code: int, text: str, needs: Iterable[Acl]
 ) -> EosSinkError:
     if meaning is Meaning.UNKNOWN:
-        return OutcomeUnknownError(
-            text,
-            remedy="Check that the brokers answer, then start the query again: it reads decisions "
-            "back and finishes them first.",
+        remedy = (
+            "Check that the brokers answer, then start the query again: it reads decisions back "
+            "and finishes them first."
         )
+        return OutcomeUnknownError(text, remedy=remedy_for(text, remedy))
     if meaning is Meaning.MISCONFIGURED:
         return ConfigurationError(text, remedy=_CORRECTIONS[code])
     missing = [acl for acl in needs if acl.resource is _RESOURCES.get(code)]
@@ -291,8 +324,8 @@ def no_answer(
     what: str,
     names: Collection[str],
     deadline: Deadline,
+    silent: KafkaError,
     none: Collection[str] = (),
-    why: str = "",
 ) -> OutcomeUnknownError:
     """No answer within the deadline.
 
@@ -300,17 +333,18 @@ def no_answer(
         what: was asked.
         names: what it was asked about.
         deadline: has passed.
+        silent: `Wire.silence`.
         none: the names for which no coordinator is available.
-        why: `Wire.silence`.
     """
     shown = f"{', '.join(sorted(names)[:5])}{' ...' if len(names) > 5 else ''}"
+    why = "COORDINATOR_NOT_AVAILABLE" if none else silent.str()
+    remedy = (
+        "Check that the brokers and the topic __transaction_state are available, then start the "
+        "query again; it finishes decided batches first."
+    )
     return OutcomeUnknownError(
-        f"No answer from {what} within {deadline.seconds:.0f} s for {shown}"
-        f"{': COORDINATOR_NOT_AVAILABLE' if none else ''}{why}.",
-        remedy=NO_COORDINATOR
-        if none
-        else "Check that the brokers and the topic __transaction_state are available, then start "
-        "the query again; it finishes decided batches first.",
+        f"No answer from {what} within {deadline.seconds:.0f} s for {shown}: {why}.",
+        remedy=NO_COORDINATOR if none else remedy_for(why, remedy),
     )
 
 

@@ -112,9 +112,7 @@ async def fetch_each(
             max_version=_FETCH_VERSION,
         )
 
-    found: dict[Place, Fetched | KafkaError] = {
-        place: KafkaError(KafkaError._TIMED_OUT) for place in places
-    }
+    found = dict[Place, Fetched | KafkaError]()
     leaders, sent = dict[Place, Leader](), dict[Place, Any]()
     for place, leader in (await wire.find_leaders(places, deadline)).items():
         if isinstance(leader, Leader):
@@ -131,6 +129,7 @@ async def fetch_each(
                 if answer.error_code
                 else _read(answer, leaders[place], places[place], committed=committed)
             )
+    found = {place: found.get(place, wire.silence) for place in places}
     for place in leaders:
         if isinstance(found[place], KafkaError):
             wire.forget_leader(place)
@@ -195,9 +194,7 @@ async def find_offsets(
             max_version=_LIST_OFFSETS_VERSION,
         )
 
-    found: dict[Place, tuple[Leader, int] | KafkaError] = {
-        place: KafkaError(KafkaError._TIMED_OUT) for place in places
-    }
+    found = dict[Place, tuple[Leader, int] | KafkaError]()
     leaders, by_node = dict[Place, Leader](), dict[int, list[Place]]()
     for place, leader in (await wire.find_leaders(places, deadline)).items():
         if isinstance(leader, Leader):
@@ -212,6 +209,7 @@ async def find_offsets(
             for part in row.partitions:
                 place, code = (row.name, part.partition_index), part.error_code
                 found[place] = KafkaError(code) if code else (leaders[place], int(part.offset))
+    found = {place: found.get(place, wire.silence) for place in places}
     for place, answer in found.items():
         if isinstance(answer, KafkaError):
             wire.forget_leader(place)

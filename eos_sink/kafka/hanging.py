@@ -238,7 +238,7 @@ def find_open(
         lambda result: result is not None and (not result[2] or soon.passed),
     )
     if result is None:
-        raise no_answer("any broker", asked, deadline)
+        raise no_answer("any broker", asked, deadline, wire.silence)
     found, leaderless, silent = result
     return found, frozenset(leaderless | silent)
 

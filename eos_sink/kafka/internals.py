@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from kafka import KafkaAdminClient
+from kafka.errors import SaslAuthenticationFailedError
 from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
@@ -23,7 +24,15 @@ _MORE = 0x80
 
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]
     """Waits longer and longer after each login that a broker refuses, as after other failures to
-    connect. And it does not close a connection as idle that waits for an answer."""
+    connect. And it does not close a connection as idle that waits for an answer.
+
+    Attributes:
+        refused: why, by node, a login or TLS handshake has failed since the last one that did not.
+    """
+
+    def __init__(self, *given: Any, **settings: Any) -> None:
+        super().__init__(*given, **settings)
+        self.refused: dict[Any, str] = {}
 
     def least_used_connections(self) -> list[Any]:
         return [each for each in super().least_used_connections() if not each.in_flight_requests]
@@ -33,12 +42,22 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
         found = super().get_connection(node_id, **options)
         if found is not known:
             found.init_future.add_errback(lambda _: self.update_backoff(node_id))
+            # With TLS 1.3 a broker refuses a certificate after the handshake.
+            found.close_future.add_errback(lambda error: self._note_refusal(node_id, error))
         return found
+
+    def _note_refusal(self, node_id: Any, error: BaseException) -> None:
+        of_login = isinstance(error, SaslAuthenticationFailedError)
+        text = str(error.args[-1] if of_login else error)
+        if of_login or ("[SSL: " in text and "UNEXPECTED_EOF" not in text):
+            broker = self.cluster.broker_metadata(node_id)
+            self.refused[node_id] = f"{broker.host}:{broker.port}: {text}"
 
     def reset_backoff(self, node_id: Any) -> None:
         """kafka-python calls it also when the login was refused."""
         found = self._conns.get(node_id)
         if found is not None and found.connected:
+            self.refused.pop(node_id, None)
             super().reset_backoff(node_id)
 
 

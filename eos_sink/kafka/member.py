@@ -6,7 +6,14 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import LOGGER, convert_error, is_transient
+from eos_sink.kafka.error_codes import (
+    LOGGER,
+    convert_error,
+    describe_refusal,
+    is_refusal,
+    is_transient,
+    remedy_for,
+)
 from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.protocol.values import MemberRefused, MemberState, Position
 
@@ -37,7 +44,7 @@ class ConfluentMember:
         self._ended = f"Membership in group {group} ended"
         self._assigned = False
         self._fatal: KafkaError | None = None
-        self._last: KafkaError | None = None
+        self._why = ""
         self._joined_as: bytes | None = None
         self._consumer = Consumer(
             {
@@ -63,12 +70,14 @@ class ConfluentMember:
         )
         while not self._assigned:
             if deadline.passed:
-                why = "" if self._last is None else f": {self._last.str()}"
+                remedy = (
+                    "Check that the group coordinator (topic __consumer_offsets) is available and "
+                    "that the principal may read the group, then start again."
+                )
                 raise ClusterError(
                     f"The query's driver could not join group {self._group} within "
-                    f"{deadline.seconds:.0f} s{why}.",
-                    remedy="Check that the group coordinator (topic __consumer_offsets) is "
-                    "available and that the principal may read the group, then start again.",
+                    f"{deadline.seconds:.0f} s{self._why}.",
+                    remedy=remedy_for(self._why, remedy),
                 )
             self._check(min(_JOIN_POLL_S, deadline.left))
         self._joined_as = self._metadata()
@@ -151,4 +160,5 @@ class ConfluentMember:
         if error.fatal():
             self._fatal = error
         if error.code() != KafkaError._ALL_BROKERS_DOWN:
-            self._last = error
+            said = error.str()
+            self._why = f": {describe_refusal(said) if is_refusal(error) else said}"

@@ -101,18 +101,7 @@ class ConfluentProducer:
 
     def init(self, deadline: Deadline) -> None:
         what = f"Transactional id {self._id} could not be initialized"
-
-        def init() -> None:
-            try:
-                self._client.init_transactions(deadline.left)
-            except KafkaException as raised:
-                error = raised.args[0]
-                # Any other error says itself why.
-                is_silence = get_meaning(error.code()) is Meaning.UNKNOWN
-                refused = self._events.refused if is_silence else None
-                raise KafkaException(refused or error) from raised
-
-        self._call(what, init, deadline)
+        self._call(what, lambda: self._client.init_transactions(deadline.left), deadline)
 
     def begin(self) -> None:
         self._topics.clear()
@@ -175,8 +164,7 @@ class ConfluentProducer:
                 raise KafkaException(self._find_cause(raised.args[0])) from raised
 
         what = f"The group offset was not added to the transaction of {self._id}"
-        with self._name_topic(), convert_errors(what, needs):
-            call_with_deadline(send, deadline, what)
+        self._call(what, send, deadline, needs)
 
     def flush(self, deadline: Deadline) -> None:
         with convert_errors(f"Records of {self._id} were not delivered", self._needs):
@@ -188,8 +176,9 @@ class ConfluentProducer:
         # reported by now.
         if left and not self._events.trouble:
             topics = ", ".join(sorted(self._topics))
+            why = f": {self._events.refused}" if self._events.refused else ""
             raise ProduceFailed(
-                f"{left} records of {self._id} were not delivered in time (to {topics}).",
+                f"{left} records of {self._id} were not delivered in time (to {topics}){why}.",
                 FailureKind.DELIVERY_FAILED,
             )
 
@@ -232,9 +221,19 @@ class ConfluentProducer:
         del self._client
         threading.Thread(target=last.clear, name="librdkafka-close", daemon=True).start()
 
-    def _call(self, what: str, call: Callable[[], None], deadline: Deadline) -> None:
-        with self._name_topic(), convert_errors(what, self._needs):
-            call_with_deadline(call, deadline, what)
+    def _call(
+        self,
+        what: str,
+        call: Callable[[], None],
+        deadline: Deadline,
+        needs: Callable[[], tuple[Acl, ...]] | None = None,
+    ) -> None:
+        with self._name_topic(), convert_errors(what, needs or self._needs):
+            try:
+                call_with_deadline(call, deadline)
+            except KafkaException as raised:
+                raise KafkaException(self._events.explain(raised.args[0])) from raised
+        self._events.refused = ""
 
     @contextmanager
     def _name_topic(self) -> Iterator[None]:
@@ -272,7 +271,7 @@ class ConfluentProducer:
         events = self._events
         meaning, soon = get_meaning(error.code()), Deadline(_EVENTS_S)
         if meaning not in (Meaning.FAILED_BEFORE, Meaning.PURGED):
-            return error
+            return events.explain(error)
         if error.code() == KafkaError._STATE:
             return self._wait_for(lambda: events.failure, soon) or error
         if error.code() == KafkaError._FATAL:

@@ -7,7 +7,13 @@ import re
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from eos_sink.kafka.error_codes import LOGGER
+from eos_sink.kafka.error_codes import (
+    LOGGER,
+    Meaning,
+    describe_refusal,
+    get_meaning,
+    is_refusal,
+)
 from eos_sink.protocol.values import ProducerIdentity
 
 # The error names no topic; the log line before it does.
@@ -31,7 +37,7 @@ class ProducerEvents:
         denied: topics that may not be written, also from the log.
         lost: the first record that was not delivered: why, its topic, and where it was to go.
         fatal: why the producer cannot be used any more.
-        refused: the last login that a broker has refused.
+        refused: the last refusal of a login or certificate, since a call had its answer.
         identity: from the statistics, librdkafka's only source of it.
     """
 
@@ -40,7 +46,7 @@ class ProducerEvents:
         self.denied: set[str] = set()
         self.lost: tuple[KafkaError, str | None, str] | None = None
         self.fatal: KafkaError | None = None
-        self.refused: KafkaError | None = None
+        self.refused = ""
         self.identity: ProducerIdentity | None = None
 
     def begin(self) -> None:
@@ -75,8 +81,18 @@ class ProducerEvents:
         """Keep fatal errors. The next call of a transaction returns its own."""
         if error.fatal():
             self.fatal = error
-        if error.code() == KafkaError._AUTHENTICATION:
-            self.refused = error
+        if is_refusal(error):
+            self.refused = describe_refusal(error.str())
+
+    def explain(self, error: KafkaError) -> KafkaError:
+        """The same with the last refusal, if the error says no more than that brokers are silent.
+        What it means for the transaction stays."""
+        code = error.code()
+        is_silence = get_meaning(code) in (Meaning.UNKNOWN, Meaning.LOGIN_REFUSED)
+        if not self.refused or not (is_silence or code == KafkaError._MSG_TIMED_OUT):
+            return error
+        flags = error.fatal(), error.retriable(), error.txn_requires_abort()
+        return KafkaError(code, f"{error.str()}: {self.refused}", *flags)
 
     def on_statistics(self, document: str | bytes) -> None:
         if self.identity is None:

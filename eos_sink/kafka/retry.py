@@ -8,8 +8,8 @@ from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 import tenacity
+from confluent_kafka import KafkaError, KafkaException
 
-from eos_sink.errors import OutcomeUnknownError
 from eos_sink.kafka.deadline import Deadline
 
 T = TypeVar("T")
@@ -19,7 +19,7 @@ _GRACE_S = 2.0
 _PAUSE_S = 0.5
 
 
-def call_with_deadline(call: Callable[[], T], deadline: Deadline, what: str) -> T:
+def call_with_deadline(call: Callable[[], T], deadline: Deadline) -> T:
     """Make the call in a thread, and give up on it soon after the deadline.
 
     The timeout of `rd_kafka_send_offsets_to_transaction` does not cover its wait for the
@@ -28,7 +28,7 @@ def call_with_deadline(call: Callable[[], T], deadline: Deadline, what: str) -> 
     not be used again; the thread stays until librdkafka returns.
 
     Raises:
-        OutcomeUnknownError: the call did not return.
+        KafkaException: the call did not return.
     """
     results: SimpleQueue[tuple[T, None] | tuple[None, BaseException]] = SimpleQueue()
 
@@ -42,11 +42,8 @@ def call_with_deadline(call: Callable[[], T], deadline: Deadline, what: str) -> 
     try:
         result, error = results.get(timeout=deadline.left + _GRACE_S)
     except Empty:
-        raise OutcomeUnknownError(
-            f"{what}: the Kafka client call did not return.",
-            remedy="Check that the brokers answer, then start the query again: it reads decisions "
-            "back and finishes them first.",
-        ) from None
+        text = "the Kafka client call did not return"
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, text)) from None
     if error is not None:
         raise error
     return result  # type: ignore[return-value]

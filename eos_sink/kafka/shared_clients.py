@@ -16,7 +16,13 @@ from eos_sink.kafka.connection.settings import (
     librdkafka_settings,
 )
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import LOGGER, Meaning, convert_setting_errors, get_meaning
+from eos_sink.kafka.error_codes import (
+    LOGGER,
+    LOGIN_REFUSED,
+    convert_setting_errors,
+    describe_refusal,
+    is_refusal,
+)
 from eos_sink.kafka_config.acls import Permissions
 from eos_sink.kafka_config.cluster_config import ClusterConfig
 
@@ -150,18 +156,10 @@ def check_login(settings: dict[str, str], topic: str, deadline: Deadline) -> lis
         except KafkaException as raised:
             client.poll(0)
             # By now no other broker of the list has answered either.
-            refusals = [
-                error
-                for error in errors
-                if get_meaning(error.code()) is Meaning.LOGIN_REFUSED or "SSL alert" in error.str()
-            ]
-            if refusals and (refusing.passed or "SSL alert" in refusals[0].str()):
-                raise ClusterError(
-                    f"Authentication or TLS handshake with {servers} failed: {refusals[0].str()}.",
-                    remedy="Correct the login (kafka.security.protocol, kafka.sasl.*, "
-                    "kafka.ssl.*), or renew a certificate that has expired, also a broker's, at "
-                    "its path: docs/connect.md#expired-certificates. Then start again.",
-                ) from raised
+            refusals = [error.str() for error in filter(is_refusal, errors)]
+            if refusals and (refusing.passed or "SSL alert" in refusals[0]):
+                text = f"{describe_refusal(refusals[0])}."
+                raise ClusterError(text, remedy=LOGIN_REFUSED) from raised
             if deadline.passed:
                 # "All brokers are down" says less than why the first one was.
                 causes = [e for e in errors if e.code() != KafkaError._ALL_BROKERS_DOWN]

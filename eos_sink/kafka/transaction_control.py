@@ -294,7 +294,7 @@ class KafkaPythonControl:
 
         answers = retry_until(deadline, lambda: self.wire.run(ask), lambda all_: all_ is not None)
         if answers is None:
-            raise no_answer(name, ["all brokers"], deadline, why=self.wire.silence)
+            raise no_answer(name, ["all brokers"], deadline, self.wire.silence)
         return answers
 
     def _ask_coordinators(
@@ -345,8 +345,8 @@ class KafkaPythonControl:
                 "the transaction coordinator",
                 missing,
                 deadline,
-                none=self._without & {*missing},
-                why=self.wire.silence,
+                self.wire.silence,
+                self._without & {*missing},
             )
         return results
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from itertools import cycle
 from typing import Any, NamedTuple, TypeVar
 
+from confluent_kafka import KafkaError
 from kafka import errors as kafka_errors
 from kafka.future import Future
 from kafka.net import connection
@@ -25,6 +26,7 @@ from kafka.protocol.metadata import (
 
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.error_codes import silence
 from eos_sink.kafka.internals import AdminClient, add_node, forget_coordinator
 from eos_sink.protocol.values import Place
 
@@ -92,11 +94,7 @@ class Leader(NamedTuple):
 
 
 class Wire:
-    """An admin client and its event loop, which runs in a thread.
-
-    Attributes:
-        silence: why the last request had no answer, if that is known.
-    """
+    """An admin client and its event loop, which runs in a thread."""
 
     def __init__(self, settings: dict[str, object], deadline: Deadline) -> None:
         for name in (connection.__name__, parser.__name__):
@@ -104,7 +102,11 @@ class Wire:
         self._client = _connect(settings, deadline)
         self._manager = self._client.manager
         self._leaders: dict[Place, Leader] = {}
-        self.silence = ""
+
+    @property
+    def silence(self) -> KafkaError:
+        """The error of what has no answer, with the reason if a broker has refused to talk."""
+        return silence(*self._manager.refused.values())
 
     def run(self, step: Callable[..., Coroutine[Any, Any, T]], *given: Any) -> T:
         """Run a coroutine on the client's event loop and wait for it.
@@ -158,11 +160,8 @@ class Wire:
         for key, future in futures.items():
             try:
                 answers[key] = await self._manager.wait_for(future, soon.left * 1000)
-                self.silence = ""
-            except _RETRIABLE as error:
+            except _RETRIABLE:
                 answers[key] = None
-                if isinstance(error, kafka_errors.SaslAuthenticationFailedError):
-                    self.silence = f" (last login: {error.args[-1]})"
         return answers
 
     async def ask(self, request: Any, node: int | str | None, deadline: Deadline) -> Any:

@@ -10,14 +10,11 @@ from itertools import chain
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.messages import run_again
 from eos_sink.ops.holders import NEAR
+from eos_sink.ops.pending import Need, pending
 from eos_sink.ops.status import Driver, QueryStatus, QueryTransaction, Snapshot, parse_group
-from eos_sink.protocol.model import BatchId
-from eos_sink.protocol.outcome import Outcome
 from eos_sink.protocol.values import Transaction
 from eos_sink.shell import quote, sink_command
 
-# A driver settles a batch within seconds, and tries again until its step's timeout (2 minutes).
-_LONG_MS = 120_000
 _SHOWN = 3
 
 
@@ -93,11 +90,18 @@ def _check_query(status: QueryStatus, now_ms: int, options: str) -> Iterator[_Fo
             "Use the version of eos-sink that wrote it; if another program writes to the log, stop "
             "it and restore the record.",
         )
-    resolve = sink_command("resolve", status.names.query, options=options)
-    end = sink_command("resolve", status.names.query, "--end", options=options)
-    if status.batch is not None:
-        yield from _check_decision(status, status.batch, now_ms, resolve, end)
-    yield from _check_undecided(status, now_ms, end)
+    for need, partitions in pending(status, now_ms).items():
+        yield _describe(need, partitions, status, now_ms, options)
+    late = [each for each in status.undecided if each.is_late(now_ms)]
+    if late and not status.last_run_ended:
+        left = _seconds(min(each.left_ms(now_ms) for each in late))
+        yield (
+            AlertKind.NEAR_TIMEOUT,
+            f"{_count(late)} beyond {NEAR:.0%} of the transaction timeout ({left} left): a batch "
+            "that takes longer is not decided, and is repeated.",
+            "Make batches smaller (maxOffsetsPerTrigger, maxFilesPerTrigger) or raise "
+            "eos.transaction.timeout.ms, up to the brokers' transaction.max.timeout.ms.",
+        )
     if status.topics_gone:
         yield (
             AlertKind.TOPIC_GONE,
@@ -107,82 +111,68 @@ def _check_query(status: QueryStatus, now_ms: int, options: str) -> Iterator[_Fo
         )
 
 
-def _check_decision(
-    status: QueryStatus, batch: BatchId, now_ms: int, resolve: str, end: str
-) -> Iterator[_Found]:
-    outcome, open_ = status.outcome, [each for each in status.open if each.decided]
-    partitions = status.partitions_that_are(outcome) if outcome else []
-    stalled = (
-        status.last_run_ended
-        or now_ms - (status.decided_at_ms or now_ms) > _LONG_MS
-        or any(each.is_late(now_ms) for each in open_)
-    )
-    if outcome is Outcome.IN_DOUBT:
-        spark = (
-            f"If the checkpoint has commits/{batch.batch}, Spark has finished the batch and "
-            "continues with the next one. Otherwise a replay of the batch stops. "
-        )
-        yield (
-            AlertKind.IN_DOUBT,
-            f"of {batch}, partitions {partitions} may be committed or not: neither the coordinator "
-            "nor the topic can tell.",
-            f"{spark if batch.numbering.is_by_spark else ''}See the evidence and choose: {resolve}",
-        )
-    elif outcome is Outcome.OPEN and stalled:
-        left = min((each.left_ms(now_ms) for each in open_), default=None)
-        when = "" if left is None else f" Kafka aborts the first of them in {_seconds(left)}."
-        yield (
-            AlertKind.UNSETTLED,
-            f"{batch} is decided, and {len(open_) or 'some'} of its transactions are not "
-            f"committed: readers wait for them.{when}",
-            f"Start the query, which commits them first; or end them now: {end}",
-        )
-    elif outcome is Outcome.LOST and stalled:
-        yield (
-            AlertKind.LOST,
-            f"of {batch}, partitions {partitions} were aborted after the decision (by their "
-            "timeout or a late attempt): their rows are not visible.",
-            f"{run_again(batch)} Only these partitions are written.",
-        )
-    elif outcome is Outcome.UNKNOWN and stalled:
-        yield (
-            AlertKind.UNSEEN,
-            f"of {batch}, partitions {partitions} are decided, and Kafka has not answered whether "
-            "they are committed.",
-            "Look again. If it stays so, the brokers of these topics do not answer, or another "
-            f"producer's open transaction is before the rows: {resolve}",
-        )
-
-
-def _check_undecided(status: QueryStatus, now_ms: int, end: str) -> Iterator[_Found]:
-    undecided = status.undecided
-    late = [each for each in undecided if each.is_late(now_ms)]
-    if undecided and status.last_run_ended:
-        who, action = (
-            "the process that wrote last has ended",
-            "Unless that was done, start the query, which aborts them and writes the batch again.",
-        )
-        if status.driver is Driver.GONE:  # Else a member is listed, maybe a run's that has begun.
-            who, action = (
-                "no driver runs the query",
-                "Start the query, which aborts them and writes the batch again; or end them now: "
-                + end,
+def _describe(
+    need: Need, partitions: list[int], status: QueryStatus, now_ms: int, options: str
+) -> _Found:
+    batch, name = status.batch, status.names.query
+    resolve = sink_command("resolve", name, options=options)
+    end = sink_command("resolve", name, "--end", options=options)
+    if need is Need.ABORT or batch is None:
+        return _describe_undecided(status, now_ms, end)
+    some = f"of {batch}, partitions {partitions}"
+    match need:
+        case Need.COMMIT:
+            left = min((each.left_ms(now_ms) for each in status.open if each.decided), default=None)
+            when = "" if left is None else f" Kafka aborts the first of them in {_seconds(left)}."
+            return (
+                AlertKind.UNSETTLED,
+                f"{batch} is decided, and {len(partitions)} of its transactions are not committed: "
+                f"readers wait for them.{when}",
+                f"Start the query, which commits them first; or end them now: {end}",
             )
-        yield (
-            AlertKind.UNDECIDED,
-            f"{_count(undecided)} open and undecided, and {who}: they hold up read_committed "
-            f"readers for {_seconds(max(t.left_ms(now_ms) for t in undecided))} more.",
-            action,
+        case Need.CHOICE:
+            spark = (
+                f"If the checkpoint has commits/{batch.batch}, Spark has finished the batch and "
+                "continues with the next one. Otherwise a replay of the batch stops. "
+            )
+            return (
+                AlertKind.IN_DOUBT,
+                f"{some} may be committed or not: neither the coordinator nor the topic can tell.",
+                f"{spark if batch.numbering.is_by_spark else ''}See the evidence and choose: "
+                f"{resolve}",
+            )
+        case Need.REPLAY:
+            return (
+                AlertKind.LOST,
+                f"{some} were aborted after the decision (by their timeout or a late attempt): "
+                "their rows are not visible.",
+                f"{run_again(batch)} Only these partitions are written.",
+            )
+    return (
+        AlertKind.UNSEEN,
+        f"{some} are decided, and Kafka has not answered whether they are committed.",
+        "Look again. If it stays so, the brokers of these topics do not answer, or another "
+        f"producer's open transaction is before the rows: {resolve}",
+    )
+
+
+def _describe_undecided(status: QueryStatus, now_ms: int, end: str) -> _Found:
+    who, action = (
+        "the process that wrote last has ended",
+        "Unless that was done, start the query, which aborts them and writes the batch again.",
+    )
+    if status.driver is Driver.GONE:  # Else a member is listed, maybe a run's that has begun.
+        who, action = (
+            "no driver runs the query",
+            "Start the query, which aborts them and writes the batch again; or end them now: "
+            + end,
         )
-    elif late:
-        left = _seconds(min(each.left_ms(now_ms) for each in late))
-        yield (
-            AlertKind.NEAR_TIMEOUT,
-            f"{_count(late)} beyond {NEAR:.0%} of the transaction timeout ({left} left): a batch "
-            "that takes longer is not decided, and is repeated.",
-            "Make batches smaller (maxOffsetsPerTrigger, maxFilesPerTrigger) or raise "
-            "eos.transaction.timeout.ms, up to the brokers' transaction.max.timeout.ms.",
-        )
+    return (
+        AlertKind.UNDECIDED,
+        f"{_count(status.undecided)} open and undecided, and {who}: they hold up read_committed "
+        f"readers for {_seconds(max(t.left_ms(now_ms) for t in status.undecided))} more.",
+        action,
+    )
 
 
 def _check_holders(snapshot: Snapshot) -> Iterator[_Found]:

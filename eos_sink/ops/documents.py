@@ -34,7 +34,7 @@ def query_document(status: QueryStatus, now_ms: int) -> dict[str, Any]:
         "query": status.names.query,
         "prefix": status.names.prefix,
         "group": status.names.group,
-        "seq": status.seq,
+        "seq": status.history.seq,
         **batch_document(status.batch),
         "outcome": status.state,
         "rows": status.total.rows,
@@ -42,8 +42,8 @@ def query_document(status: QueryStatus, now_ms: int) -> dict[str, Any]:
         **decision_document(decision),
         "dead_letter_rows_total": status.dead_letter_rows,
         "decided_at_ms": status.decided_at_ms,
-        "lost": status.partitions_that_are(Outcome.LOST),
-        "in_doubt": status.partitions_that_are(Outcome.IN_DOUBT),
+        "lost": sorted(status.view.lost),
+        "in_doubt": sorted(status.view.doubtful),
         "driver": status.driver.value,
         "members": status.hosts,
         "run": run_document(status.run),
@@ -123,7 +123,7 @@ def evidence_document(evidence: BatchEvidence) -> dict[str, Any]:
             | {"unread": tail.unread or None}
             for tail in evidence.tails
         ],
-        "in_doubt": [task.partition for task in evidence.in_doubt],
+        "in_doubt": sorted(evidence.view.doubtful),
         "undecided_ids": [transaction.transactional_id for transaction in evidence.undecided],
         "committed_without_record": evidence.committed,
         "not_seen": evidence.unseen,

@@ -18,8 +18,10 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, PartitionTail, Trace
 from eos_sink.ops.batch_record import BatchRecord, RecordState
 from eos_sink.ops.operator_run import list_hosts
+from eos_sink.ops.pending import Need, find_needs
 from eos_sink.protocol.model import Prepared, RowDigest
 from eos_sink.protocol.outcome import Evidence, Outcome, outcome
+from eos_sink.protocol.reconcile import View
 from eos_sink.protocol.rules import undecided
 from eos_sink.protocol.values import (
     ProducerIdentity,
@@ -134,22 +136,14 @@ class BatchEvidence(BatchRecord):
         return [task for task in self.tasks if isinstance(task, TransactionEvidence)]
 
     @property
-    def in_doubt(self) -> list[TransactionEvidence]:
-        """Those that wait for an operator's choice."""
-        return self._that_are(Outcome.IN_DOUBT)
+    def view(self) -> View:
+        """What a driver would know of the query, if the batch is its latest one."""
+        found = tuple(each.evidence for each in self.transactions)
+        return View(self.names, self.history.entry, found, listed=frozenset(self.undecided))
 
     @property
-    def not_ended(self) -> list[TransactionEvidence]:
-        """Those that are decided and may be open."""
-        return self._that_are(Outcome.OPEN, Outcome.UNKNOWN)
-
-    @property
-    def lost(self) -> list[TransactionEvidence]:
-        """Those that a replay of the batch writes again."""
-        return self._that_are(Outcome.LOST)
-
-    def _that_are(self, *outcomes: Outcome) -> list[TransactionEvidence]:
-        return [task for task in self.transactions if task.outcome in outcomes]
+    def needs(self) -> dict[Need, list[int]]:
+        return find_needs(self.view)
 
 
 def gather_evidence(

@@ -9,8 +9,10 @@ from eos_sink.decision_log.codec import decode, is_claim, newer_format
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.admin_interface import LogLine
-from eos_sink.protocol.model import BatchId, Decision, LogRecord, Run
+from eos_sink.protocol.model import BatchId, Decision, Entry, LogRecord, Run
 from eos_sink.protocol.values import Position
+
+_NO_RECORD = Entry(LogRecord(seq=0, decision=None, writer=""), Position("", 0, 0))
 
 
 @dataclass(frozen=True)
@@ -75,19 +77,24 @@ class History:
         return self.records[-1] if self.records else None
 
     @property
+    def entry(self) -> Entry:
+        """The latest record as a driver has it."""
+        return Entry(self.latest.record, self.latest.position) if self.latest else _NO_RECORD
+
+    @property
     def seq(self) -> int:
         """The number of the latest record; 0: there is none."""
-        return self.latest.record.seq if self.latest else 0
+        return self.entry.seq
 
     @property
     def decision(self) -> Decision | None:
         """The decision of the latest record."""
-        return self.latest.decision if self.latest else None
+        return self.entry.decision
 
     @property
     def run(self) -> Run | None:
         """The run that wrote the latest record."""
-        return self.latest.record.run if self.latest else None
+        return self.entry.record.run
 
     def decided(self) -> Written | None:
         """The first kept record of the latest decision; later records repeat it."""

@@ -111,7 +111,7 @@ class Observer:
             QueryStatus(
                 history,
                 names[query],
-                {each.entry.partition: outcome(each) for each in evidence.get(query, ())},
+                evidence.get(query, ()),
                 _open_of(history, names[query], states.get(query, ())),
                 hosts.get(names[query].group),
                 dead=_has_died(history),

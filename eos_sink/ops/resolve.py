@@ -91,7 +91,7 @@ _REFUSALS = {
 
 def _find_doubts(evidence: BatchEvidence, override: Override, choice: Choice) -> frozenset[int]:
     """Return the partitions of a choice that names none: never what an earlier one was about."""
-    doubtful = frozenset(task.partition for task in evidence.in_doubt)
+    doubtful = evidence.view.doubtful
     if not doubtful and (override.visible or override.lost):
         raise RefusedChoice(
             f"An earlier choice stands, and the next start acts on it: partitions "
@@ -138,8 +138,8 @@ def write_choice(
         if decision is None or decision.override.accepted:
             # No start would commit what is open after the choice.
             view = bring_to_rest(kafka, View.of(names, entry), deadline)
-            seen = {task.partition for task in (*evidence.lost, *evidence.in_doubt)}
-            if new := sorted((view.lost | view.doubtful) - seen):
+            seen = evidence.view
+            if new := sorted((view.lost | view.doubtful) - (seen.lost | seen.doubtful)):
                 raise RefusedChoice(f"Partitions {new} were not seen lost before. Look again.")
         return append(Change(decision))
 

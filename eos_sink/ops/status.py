@@ -14,7 +14,8 @@ from eos_sink.metrics.names import Count
 from eos_sink.ops.history import History, Unreadable, Written
 from eos_sink.ops.holders import Holder, is_late
 from eos_sink.protocol.model import BatchId, Decision, LogRecord, RowDigest, Run, SourcePosition
-from eos_sink.protocol.outcome import Outcome, batch_outcome
+from eos_sink.protocol.outcome import Evidence, Outcome, batch_outcome, outcome
+from eos_sink.protocol.reconcile import View
 from eos_sink.protocol.source_rules import returns_to_start
 from eos_sink.protocol.values import Transaction, TransactionState
 
@@ -102,7 +103,7 @@ class QueryStatus:
     Attributes:
         history: its records. The latest one of the log may be unreadable (`history.hidden`); then
             everything here is about the latest readable one.
-        outcomes: of the latest decision, by partition.
+        evidence: about each transaction of the latest decision.
         open: its open transactions, by id.
         hosts: of its group's members; None if the group could not be read.
         dead: the run of the latest record is known to have died.
@@ -111,7 +112,7 @@ class QueryStatus:
 
     history: History
     names: QueryNames
-    outcomes: Mapping[int, Outcome] = field(default_factory=dict)
+    evidence: tuple[Evidence, ...] = ()
     open: tuple[QueryTransaction, ...] = ()
     hosts: tuple[str, ...] | None = None
     dead: bool = False
@@ -126,16 +127,18 @@ class QueryStatus:
         return self.history.latest.record if self.history.latest else None
 
     @property
-    def seq(self) -> int:
-        return self.record.seq if self.record else 0
+    def view(self) -> View:
+        """What a driver would know of it."""
+        listed = frozenset(each.transaction for each in self.undecided)
+        return View(self.names, self.history.entry, self.evidence, listed=listed)
 
     @property
     def run(self) -> Run | None:
-        return self.record.run if self.record else None
+        return self.history.run
 
     @property
     def decision(self) -> Decision | None:
-        return self.record.decision if self.record else None
+        return self.history.decision
 
     @property
     def batch(self) -> BatchId | None:
@@ -163,7 +166,7 @@ class QueryStatus:
     @property
     def outcome(self) -> Outcome | None:
         """The outcome of the decision; None without one."""
-        return batch_outcome(self.outcomes.values()) if self.decision else None
+        return batch_outcome(map(outcome, self.evidence)) if self.decision else None
 
     @property
     def state(self) -> str | None:
@@ -177,8 +180,7 @@ class QueryStatus:
         """Return the position in the source, or None without `eos.source.group.id`."""
         if self.record is None or self.decision is None:
             return self.record.source if self.record else None
-        lost = frozenset(self.partitions_that_are(Outcome.LOST))
-        return returns_to_start(self.record, lost) or self.record.source
+        return returns_to_start(self.record, self.view.lost) or self.record.source
 
     @property
     def source_lag(self) -> int | None:
@@ -201,9 +203,6 @@ class QueryStatus:
         if not all(self.ends.get(topic) for topic in self.topics):
             return None
         return sum(count_held(self.ends[topic]) for topic in self.topics)
-
-    def partitions_that_are(self, outcome: Outcome) -> list[int]:
-        return sorted(number for number, each in self.outcomes.items() if each is outcome)
 
     @property
     def driver(self) -> Driver:

@@ -165,12 +165,12 @@ class View:
     @property
     def lost(self) -> frozenset[int]:
         """Partitions that were aborted after the decision, by a timeout or a late attempt."""
-        return self._partitions(Outcome.LOST)
+        return self.partitions_that_are(Outcome.LOST)
 
     @property
     def doubtful(self) -> frozenset[int]:
         """Partitions whose outcome is not known any more."""
-        return self._partitions(Outcome.IN_DOUBT)
+        return self.partitions_that_are(Outcome.IN_DOUBT)
 
     @property
     def made_again(self) -> frozenset[str]:
@@ -186,7 +186,7 @@ class View:
         alone = (replace(each, override=None, accepted=False) for each in self.evidence)
         return all(outcome(each) is Outcome.COMMITTED for each in alone)
 
-    def _partitions(self, which: Outcome) -> frozenset[int]:
+    def partitions_that_are(self, which: Outcome) -> frozenset[int]:
         return frozenset(e.entry.partition for e in self.evidence if outcome(e) is which)
 
 

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError
 from eos_sink.errors import OutcomeUnknownError
 from eos_sink.kafka.admin_requests import find_topic_ids, list_brokers, unseen
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.error_codes import silence
 from eos_sink.kafka.wire import Wire
 from eos_sink.kafka_config.acls import Acl, Resource
 
@@ -25,6 +26,8 @@ def test_only_a_missing_permission_is_named() -> None:
 
 class Silent:
     """Stands for the wire to a cluster that answers nothing."""
+
+    silence = silence()
 
     def run(self, *_: Any) -> None: ...
     def list_brokers(self) -> None: ...

@@ -11,6 +11,7 @@ import pytest
 from eos_sink.errors import OutcomeUnknownError
 from eos_sink.kafka import hanging
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.error_codes import silence
 from eos_sink.kafka.hanging import OpenTransaction, find_hanging, find_open, probe_ids
 from eos_sink.kafka.transaction_control import KafkaPythonControl
 from eos_sink.kafka.wire import Wire
@@ -104,6 +105,8 @@ def test_a_producer_that_no_coordinator_names_may_be_the_querys_if_one_is_silent
 
 class SilentLeaders:
     """Brokers that say who leads which partition, unless they say nothing; no leader answers."""
+
+    silence = silence()
 
     def __init__(self, leaders: Mapping[tuple[str, int], int] | None) -> None:
         self.leaders = leaders

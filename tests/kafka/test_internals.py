@@ -11,10 +11,11 @@ import inspect
 import pytest
 from kafka import KafkaAdminClient
 from kafka.cluster import ClusterMetadata
+from kafka.errors import KafkaConnectionError, SaslAuthenticationFailedError
 from kafka.net.manager import KafkaConnectionManager
 from kafka.protocol.metadata import MetadataResponse
 
-from eos_sink.kafka.internals import add_node, forget_coordinator
+from eos_sink.kafka.internals import _Manager, add_node, forget_coordinator
 
 
 @pytest.mark.parametrize("attribute", ["_manager", "_net", "_closed"])
@@ -41,3 +42,23 @@ def test_a_coordinator_is_kept_under_its_kind_and_name() -> None:
 def test_what_a_client_closes_as_idle_can_be_chosen() -> None:
     source = inspect.getsource(KafkaConnectionManager.close_idle_connections)
     assert "in self.least_used_connections():" in source
+
+
+@pytest.mark.parametrize(
+    ("error", "is_refusal"),
+    [
+        (KafkaConnectionError("Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] expired"), True),
+        (KafkaConnectionError("[SSL: SSLV3_ALERT_CERTIFICATE_UNKNOWN] ssl/tls alert"), True),
+        (SaslAuthenticationFailedError("Too many connects"), True),
+        (KafkaConnectionError("Handshake failed: [Errno 104] Connection reset by peer"), False),
+        (KafkaConnectionError("[SSL: UNEXPECTED_EOF_WHILE_READING] EOF occurred"), False),
+    ],
+)
+def test_only_a_refusal_is_kept_as_the_reason_of_silence(
+    error: Exception, is_refusal: bool
+) -> None:
+    manager = _Manager.__new__(_Manager)
+    manager.refused, manager.cluster = {}, ClusterMetadata(bootstrap_servers=["nowhere:1"])
+    add_node(manager.cluster, MetadataResponse.MetadataResponseBroker(7, "host", 2, None))
+    manager._note_refusal(7, error)
+    assert [text.startswith("host:2: ") for text in manager.refused.values()] == [True] * is_refusal

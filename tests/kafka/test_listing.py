@@ -11,6 +11,7 @@ import pytest
 
 from eos_sink.errors import ClusterError, OutcomeUnknownError
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.error_codes import silence
 from eos_sink.kafka.leaders import Leaders
 from eos_sink.kafka.transaction_control import KafkaPythonControl
 from eos_sink.kafka_config.acls import Permissions
@@ -21,7 +22,7 @@ DENIED = 53
 class Brokers:
     """Two brokers, with one answer each; None: it is silent."""
 
-    silence = ""
+    silence = silence()
 
     def __init__(self, *codes: int | None) -> None:
         self._codes = codes

@@ -39,9 +39,9 @@ class Stuck:
 
 
 def test_what_comes_back_in_time_is_handed_on() -> None:
-    assert call_with_deadline(lambda: 7, Deadline(10), "It") == 7
+    assert call_with_deadline(lambda: 7, Deadline(10)) == 7
     with pytest.raises(ZeroDivisionError):
-        call_with_deadline(lambda: 1 // 0, Deadline(10), "It")
+        call_with_deadline(lambda: 1 // 0, Deadline(10))
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -57,28 +57,54 @@ def test_a_call_that_does_not_come_back_is_given_up(
     stuck.released.set()
 
 
-class Fenced(Stuck):
-    """A client whose id has a newer producer."""
+class Failing(Stuck):
+    """A client whose calls fail."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
 
     def __getattr__(self, name: str) -> Any:
         def fail(*_: object) -> None:
-            raise KafkaException(KafkaError(KafkaError._FENCED))
+            if self.code:
+                raise KafkaException(KafkaError(self.code))
 
         return fail
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_what_librdkafka_says_is_judged_as_before(name: str) -> None:
-    producer, _ = producer_with(Fenced())
+    producer, _ = producer_with(Failing(KafkaError._FENCED))
     with pytest.raises(ProducerFenced):
         CALLS[name](producer, Deadline(10))
 
 
 def test_a_login_that_was_refused_before_does_not_hide_a_newer_producer() -> None:
-    producer, _ = producer_with(Fenced())
+    producer, _ = producer_with(Failing(KafkaError._FENCED))
     producer._events.on_error(KafkaError(KafkaError._AUTHENTICATION))
     with pytest.raises(ProducerFenced):
         producer.init(Deadline(10))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_refused_certificate_is_named_as_the_cause_of_silence_until_a_call_is_answered(
+    name: str,
+) -> None:
+    """The outcome stays unknown: the request may have arrived before."""
+    failing = Failing(KafkaError._TIMED_OUT)
+    producer, _ = producer_with(failing)
+
+    def call() -> str:
+        with pytest.raises(OutcomeUnknownError) as silent:
+            CALLS[name](producer, Deadline(10))
+        return str(silent.value)
+
+    producer._events.on_error(KafkaError(KafkaError._SSL, "ssl://b:1/1: certificate verify failed"))
+    assert "TLS handshake failed: ssl://b:1/1" in call()
+    assert "#expired-certificates" in call()
+    failing.code = 0
+    CALLS[name](producer, Deadline(10))
+    failing.code = KafkaError._TIMED_OUT
+    assert "TLS" not in call()
 
 
 def producer_with(stuck: Stuck) -> tuple[ConfluentProducer, Stuck]:

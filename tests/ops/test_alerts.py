@@ -16,9 +16,17 @@ from eos_sink.ops.status import (
     QueryTransaction,
     Snapshot,
 )
-from eos_sink.protocol.model import BatchId, Decision, LogRecord, RowDigest
-from eos_sink.protocol.outcome import Outcome
-from eos_sink.protocol.values import Position, Transaction, TransactionState, TransactionStatus
+from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest
+from eos_sink.protocol.outcome import Evidence, Outcome
+from eos_sink.protocol.outcome import outcome as outcome_of
+from eos_sink.protocol.values import (
+    EndOutcome,
+    Position,
+    Transaction,
+    TransactionState,
+    TransactionStatus,
+    Visibility,
+)
 
 NOW = 10_000_000
 NAMES = QueryNames("eos-sink-", "orders-0123456789")
@@ -37,7 +45,28 @@ def status(
     hosts = {Driver.LIVE: ("host",), Driver.GONE: (), Driver.UNKNOWN: None}[driver]
     written = Written(NAMES.shown, record, Position("log", 3, 8), NOW - age_ms)
     history = History(NAMES.shown, (written,), hidden)
-    return QueryStatus(history, NAMES, {0: Outcome.COMMITTED, 1: outcome}, open_, hosts)
+    both = evidence(0, Outcome.COMMITTED), evidence(1, outcome)
+    return QueryStatus(history, NAMES, both, open_, hosts)
+
+
+def evidence(partition: int, wanted: Outcome) -> Evidence:
+    """Of a transaction that has this outcome."""
+    transaction = Transaction(NAMES.task(0, partition), 5, 0)
+    witness = Position("t", partition, 0)
+    entry = Prepared(partition, 5, 0, RowDigest(1, 1, 1), witness)
+    unasked = Evidence(transaction, entry)
+    ongoing = TransactionState(transaction, TransactionStatus.ONGOING, NOW, 60_000)
+    aborted = replace(unasked, end=EndOutcome.REFUSED, witness=Visibility.ABORTED)
+    found = {
+        Outcome.COMMITTED: replace(unasked, settled=True),
+        Outcome.OPEN: replace(unasked, state=ongoing),
+        Outcome.LOST: aborted,
+        Outcome.ACCEPTED: replace(aborted, accepted=True),
+        Outcome.IN_DOUBT: replace(aborted, witness=Visibility.UNREADABLE),
+        Outcome.UNKNOWN: unasked,
+    }[wanted]
+    assert outcome_of(found) is wanted
+    return found
 
 
 def opened(*, decided: bool, age_ms: int = 1000) -> QueryTransaction:

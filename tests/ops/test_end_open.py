@@ -6,6 +6,7 @@ import pytest
 
 from eos_sink.errors import SupersededError
 from eos_sink.ops import RefusedChoice
+from eos_sink.ops.pending import Need
 from tests.fakes.process import At, Killed, Moment
 from tests.ops.operator import Operator
 from tests.protocol.driver import Driver, decide_and_die
@@ -50,7 +51,9 @@ def test_each_ends_as_the_log_says(world: World, ops: Operator) -> None:
     decide_and_die(world)
     zombie, coordinator = world.options.names.task(1, 0), world.cluster.coordinator
     coordinator.open(zombie, coordinator.init(zombie, 60_000))
+    assert ops.looks().needs == {Need.COMMIT: [0, 1], Need.ABORT: [0]}
     assert ops.ends().aborted == 1
+    assert ops.looks().needs == {}
     assert (world.visible(), open_ids(world)) == ([b"a", b"b"], [])
     assert world.judge.violations == []
 

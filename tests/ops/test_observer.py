@@ -93,7 +93,7 @@ def test_a_settled_batch(world: World) -> None:
     world.cluster.clock.advance(100)
     status = Eye(world).sees()
     assert (status.outcome, status.driver) == (Outcome.COMMITTED, Driving.LIVE)
-    assert (status.seq, status.total.rows) == (3, 3)
+    assert (status.history.seq, status.total.rows) == (3, 3)
     assert status.batch == BatchId("stream-1", 1)
     assert status.decided_at_ms == at
     assert status.run is not None
@@ -129,7 +129,8 @@ def test_a_decided_batch_that_timed_out_is_lost(world: World) -> None:
     decide_and_die(world)
     world.cluster.coordinator.time_out()
     status = Eye(world).sees()
-    assert (status.outcomes, status.open) == (dict.fromkeys((0, 1), Outcome.LOST), ())
+    assert status.view.lost == {0, 1}
+    assert status.open == ()
 
 
 def test_a_decision_without_evidence_is_in_doubt(world: World) -> None:
@@ -138,7 +139,7 @@ def test_a_decision_without_evidence_is_in_doubt(world: World) -> None:
     for log in world.cluster.topics[TOPIC].partitions:
         log.delete_before(log.end)
     status = Eye(world).sees()
-    assert status.partitions_that_are(Outcome.IN_DOUBT) == [1]
+    assert status.view.doubtful == {1}
 
 
 def test_a_later_look_asks_only_for_what_may_have_changed(world: World) -> None:
@@ -153,7 +154,7 @@ def test_a_later_look_asks_only_for_what_may_have_changed(world: World) -> None:
     asked = ["control.list_transactions", "control.describe"]
     asked += ["kafka.describe_groups", "kafka.describe_topics", "kafka.list_offsets"]
     assert (again.records, calls[::2]) == ((), asked)
-    assert again.queries == first.queries
+    assert again.queries[0].outcome is first.queries[0].outcome is Outcome.COMMITTED
     driver.run(1, [b"b"])
     third = eye.snapshot()
     assert [written.record.seq for written in third.records] == [3]
