@@ -27,10 +27,7 @@ from typing import Any, ClassVar, ParamSpec, TypeVar
 
 PAGE = "docs/errors.md"
 """Where each class has a section with its causes and what to look at."""
-_OPTION = (
-    r"\b[Oo]ptions? (?:(kafka\.bootstrap\.servers|topic|eos(?:\.\w+)+|txn\w+|checkpointLocation)"
-    r"\b|kafka\.)"
-)
+_OPTION = r"\b[Oo]ptions? (kafka\.bootstrap\.servers|kafka|topic|eos[.\w]+|txn\w+|checkpoint\w+)\b"
 
 
 class Action(Enum):
@@ -133,9 +130,7 @@ class ConfigurationError(EosSinkError):
     def link(self) -> str:
         """Return the place of the first option that the message names, where it names one."""
         named = re.search(_OPTION, self.message)
-        # Most settings of Kafka share a row with others.
-        place = named and (named[1] or "Kafka-settings").lower()
-        return f"docs/options.md#{place}" if place else super().link()
+        return f"docs/options.md#{named[1].lower()}" if named else super().link()
 
 
 class ClusterError(EosSinkError):

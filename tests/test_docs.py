@@ -123,7 +123,7 @@ def test_the_options_table_is_the_code_s() -> None:
 
 
 def place_of(option: str) -> str:
-    """The anchor of an option's row; that of a table stands for `kafka.*`."""
+    """The anchor of an option's row; `kafka.*` has a section."""
     return "" if option == "kafka.*" else f'<a id="{option.lower()}"></a>'
 
 
@@ -131,7 +131,7 @@ def place_of(option: str) -> str:
 def test_an_error_about_an_option_leads_to_the_option(name: str) -> None:
     error = errors.ConfigurationError(f"Query q: option {name} is wrong.", remedy="Mend it.")
     page, _, anchor = error.link().partition("#")
-    assert anchor == ("kafka-settings" if name in ("kafka.*", "kafka.acks") else name.lower())
+    assert anchor == ("kafka" if name in ("kafka.*", "kafka.acks") else name.lower())
     assert str(error).endswith(f"({error.link()})")
     assert anchor in anchors(ROOT / page)
 
