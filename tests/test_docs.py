@@ -25,6 +25,7 @@ from eos_sink.ops.doctor.findings import Level, run_checks
 from eos_sink.ops.doctor.spark import SPARK_CHECKS, SparkFacts
 from eos_sink.options import OPTIONS, Kind, kind_of, parse_options
 from eos_sink.spark.session_defaults import Defaults
+from eos_sink.version import REPOSITORY
 from tests.error_kinds import ERRORS
 from tests.kafka_acls_command import parse_kafka_acls
 from tests.ops.doctor.cases import COMMANDS, PYTHON
@@ -276,6 +277,13 @@ def test_each_thing_has_the_name_of_the_glossary(page: Path) -> None:
     """docs/how-it-works.md#words."""
     others = r"small tasks?|rejected rows?|repetitions?"
     assert re.findall(others, page.read_text(), re.IGNORECASE) == []
+
+
+def test_pages_install_from_a_clone_exactly_while_there_is_no_package() -> None:
+    clone = re.compile(r"""PyPI yet|pip (?:install|wheel)\b[^`\n]* "?\.(?:\[\w+\]"|[`\s])""")
+    found = {page.name for page in PAGES if clone.search(page.read_text())}
+    expected = set() if REPOSITORY else {"README.md", "get-started.md", "platforms.md"}
+    assert found == expected, "a package is installed with: pip install 'eos-sink[EXTRA]'"
 
 
 def test_each_page_is_in_the_index() -> None:
