@@ -20,12 +20,14 @@ BatchFailedError are the two phases of KIP-691: data transmission and commit.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 PAGE = "docs/errors.md"
 """Where each class has a section with its causes and what to look at."""
+_OPTION = r"\b[Oo]ptions? (kafka\.bootstrap\.servers|kafka|topic|eos[.\w]+|txn\w+|checkpoint\w+)\b"
 
 
 class Action(Enum):
@@ -71,21 +73,16 @@ class EosSinkError(Exception):
         # Imported here: what goes well needs no text.
         from eos_sink.published import as_published
 
-        message, remedy = as_published(message), as_published(remedy)
+        self.message, self.remedy = as_published(message), as_published(remedy)
         # Keep a command on its line alone.
         end = "\n" if "\n" in remedy else " "
-        super().__init__(f"{message} {remedy}{end}({self.link()})")
-        self.message = message
-        self.remedy = remedy
+        super().__init__(f"{self.message} {self.remedy}{end}({as_published(self.link())})")
         self.data: dict[str, Any] = dict(data or {})
         self.action = action or self._action
 
-    @classmethod
-    def link(cls) -> str:
-        """The class's section: a heading's anchor is the heading in lower case."""
-        from eos_sink.published import as_published
-
-        return as_published(f"{PAGE}#{cls.__name__.lower()}")
+    def link(self) -> str:
+        """Return the class's section: a heading's anchor is the heading in lower case."""
+        return f"{PAGE}#{type(self).__name__.lower()}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Spark and multiprocessing pickle exceptions; keyword-only arguments need this.
@@ -129,6 +126,11 @@ class ConfigurationError(EosSinkError):
 
     _action = Action.FIX
     errors: tuple[ConfigurationError, ...] = ()
+
+    def link(self) -> str:
+        """Return the place of the first option that the message names, where it names one."""
+        named = re.search(_OPTION, self.message)
+        return f"docs/options.md#{named[1].lower()}" if named else super().link()
 
 
 class ClusterError(EosSinkError):

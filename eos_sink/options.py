@@ -335,7 +335,7 @@ def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> Sin
     attempt(_check_brokers, options)
     transaction_timeout_ms = attempt(_transaction_timeout, options)
     client = attempt(translate, _kafka_settings(options), transaction_timeout_ms)
-    prefix, topic = attempt(_prefix, options), attempt(_topic, options)
+    prefix, topic = attempt(_prefix, options), attempt(_topic, options, "topic")
     log_topic = attempt(_log_topic, options)
     log_replication = attempt(_number, options, "eos.log.replication.factor", 1)
     native, metrics_log = attempt(_flag, options, "eos.native"), attempt(_flag, options, _METRICS)
@@ -474,20 +474,16 @@ def _prefix(options: Mapping[str, str]) -> str:
     return prefix
 
 
-def _topic(options: Mapping[str, str]) -> str | None:
-    topic = _given(options, "topic")
+def _topic(options: Mapping[str, str], name: str) -> str | None:
+    topic = _given(options, name)
     if topic is not None and not is_topic_name(topic):
-        raise _wrong(f"Option topic is {topic!r}, which cannot be a topic's name.", "Correct it.")
+        raise _wrong(f"Option {name} is {topic!r}, which cannot be a topic's name.", "Correct it.")
     return topic
 
 
 def _log_topic(options: Mapping[str, str]) -> str:
     """Rows in the decision log would be read as decisions."""
-    log = _text(options, "eos.log.topic")
-    if not is_topic_name(log):
-        raise _wrong(
-            f"Option eos.log.topic is {log!r}, which cannot be a topic's name.", "Correct it."
-        )
+    log = _topic(options, "eos.log.topic") or _text(options, "eos.log.topic")
     declared = parse_destinations(options.get("eos.destinations", ""))
     if _given(options, "topic") == log:
         own = "topic"
@@ -504,13 +500,9 @@ def _log_topic(options: Mapping[str, str]) -> str:
 
 def _dead_letter_topic(options: Mapping[str, str]) -> str | None:
     own = "eos.dead.letter.topic"
-    name = _given(options, own)
-    if name is None:
-        return None
-    if not is_topic_name(name):
-        raise _wrong(f"Option {own} is {name!r}, which cannot be a topic's name.", "Correct it.")
+    name = _topic(options, own)
     for other in ("topic", "eos.log.topic"):
-        if name == _given(options, other) or name == _BY_NAME[other].default:
+        if name and name in (_given(options, other), _BY_NAME[other].default):
             raise _wrong(f"Option {own} is {name!r}, as is option {other}.", "Name another topic.")
     return name
 

@@ -123,10 +123,10 @@ def test_kept_clients_name_the_certificate_that_expired_meanwhile(
                 refusal(lambda: producers[3].init(Deadline(SOON_S))),
                 refusal(lambda: member.join(Deadline(SOON_S))),
                 refusal(lambda: control.describe([names.task(0, 0)], Deadline(SOON_S))),
-                refusal(lambda: control.list_open(names.group, Deadline(SOON_S))),
+                refusal(lambda: control.list_transactions(names.group, Deadline(SOON_S))),
                 refusal(lambda: kafka.check_topic(topic, Deadline(SOON_S))),
                 refusal(lambda: kafka.read_log({}, Deadline(SOON_S))),
-                str(kafka.list_offsets([topic], Deadline(SOON_S))[topic]),
+                str(kafka.list_offsets([(topic, 0)], Deadline(SOON_S))[topic, 0]),
             ]
             with pytest.raises(ProduceFailed) as late:
                 producers[2].flush(Deadline(SOON_S))

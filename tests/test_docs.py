@@ -25,6 +25,7 @@ from eos_sink.ops.doctor.findings import Level, run_checks
 from eos_sink.ops.doctor.spark import SPARK_CHECKS, SparkFacts
 from eos_sink.options import OPTIONS, Kind, kind_of, parse_options
 from eos_sink.spark.session_defaults import Defaults
+from eos_sink.version import REPOSITORY
 from tests.error_kinds import ERRORS
 from tests.kafka_acls_command import parse_kafka_acls
 from tests.ops.doctor.cases import COMMANDS, PYTHON
@@ -107,15 +108,39 @@ def test_each_python_block_is_python(snippet: Snippet) -> None:
 
 def test_the_options_table_is_the_code_s() -> None:
     expected = [
-        [f"`{o.name}`", "none" if o.default is None else f"`{o.default}`", o.meaning]
+        [
+            f"{place_of(o.name)}`{o.name}`",
+            "none" if o.default is None else f"`{o.default}`",
+            o.meaning,
+        ]
         for o in OPTIONS
     ]
     lines = "\n".join(f"| {' | '.join(row)} |" for row in expected)
     advanced = table(OPTIONS_PAGE, "Advanced")
     rows = [*table(OPTIONS_PAGE), *advanced]
-    own = [row[:3] for row in rows if kind_of(row[0].strip("`")) is not Kind.SPARK]
+    own = [row[:3] for row in rows if kind_of(row[0].split("`")[1]) is not Kind.SPARK]
     assert own == expected, f"{OPTIONS_PAGE} needs:\n{lines}"
     assert all(reason for *_, reason in advanced)
+
+
+def place_of(option: str) -> str:
+    """The anchor of an option's row; `kafka.*` has a section."""
+    return "" if option == "kafka.*" else f'<a id="{option.lower()}"></a>'
+
+
+@pytest.mark.parametrize("name", [*(o.name for o in OPTIONS), "checkpointLocation", "kafka.acks"])
+def test_an_error_about_an_option_leads_to_the_option(name: str) -> None:
+    error = errors.ConfigurationError(f"Query q: option {name} is wrong.", remedy="Mend it.")
+    page, _, anchor = error.link().partition("#")
+    assert anchor == ("kafka" if name in ("kafka.*", "kafka.acks") else name.lower())
+    assert str(error).endswith(f"({error.link()})")
+    assert anchor in anchors(ROOT / page)
+
+
+def test_an_error_about_an_option_without_a_row_leads_to_the_error() -> None:
+    for option in ("'eos.idd'", "subscribe", "topics"):
+        error = errors.ConfigurationError(f"Option {option} is wrong.", remedy="Mend it.")
+        assert error.link() == "docs/errors.md#configurationerror"
 
 
 def test_the_table_of_kafka_settings_is_the_code_s() -> None:
@@ -227,9 +252,11 @@ def test_the_example_spark_settings_are_settings() -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """GitHub's anchors of a page's headings."""
-    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """GitHub's anchors of a page's headings, and those that it sets itself."""
+    text = page.read_text()
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    own = set(re.findall(r'<a id="(.+?)">', text))
+    return own | {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in headings}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -250,6 +277,13 @@ def test_each_thing_has_the_name_of_the_glossary(page: Path) -> None:
     """docs/how-it-works.md#words."""
     others = r"small tasks?|rejected rows?|repetitions?"
     assert re.findall(others, page.read_text(), re.IGNORECASE) == []
+
+
+def test_pages_install_from_a_clone_exactly_while_there_is_no_package() -> None:
+    clone = re.compile(r"""PyPI yet|pip (?:install|wheel)\b[^`\n]* "?\.(?:\[\w+\]"|[`\s])""")
+    found = {page.name for page in PAGES if clone.search(page.read_text())}
+    expected = set() if REPOSITORY else {"README.md", "get-started.md", "platforms.md"}
+    assert found == expected, "a package is installed with: pip install 'eos-sink[EXTRA]'"
 
 
 def test_each_page_is_in_the_index() -> None:

@@ -18,7 +18,7 @@ def test_an_error_is_itself_again_after_pickling(kind: type[EosSinkError]) -> No
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is kind
     assert (again.message, again.remedy, again.data) == (error.message, error.remedy, error.data)
-    assert str(again) == str(error) == f"It broke. Mend it. ({kind.link()})"
+    assert str(again) == str(error) == f"It broke. Mend it. ({error.link()})"
     json.dumps(again.data)
 
 

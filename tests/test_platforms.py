@@ -17,6 +17,8 @@ import pyspark
 import pytest
 import yaml
 
+from eos_sink import cli
+from eos_sink.cli.arguments import ENVIRONMENT
 from tests.snippets import ROOT, snippets_of, table
 
 PAGE = ROOT / "docs" / "platforms.md"
@@ -35,7 +37,10 @@ _SETTING = re.compile(r"\bspark(?:\.[A-Za-z][\w-]*)+")
 
 
 def load(path: Path) -> Any:
-    return json.loads(path.read_text()) if path.suffix == ".json" else yaml.safe_load(path.open())
+    if path.suffix == ".json":
+        return json.loads(path.read_text())
+    documents = list(yaml.safe_load_all(path.open()))
+    return documents[0] if len(documents) == 1 else documents
 
 
 def texts(value: Any) -> Iterator[str]:
@@ -117,6 +122,7 @@ def test_the_operator_starts_what_the_image_contains() -> None:
     spec = application["spec"]
     assert {"type", "sparkVersion", "mainApplicationFile", "driver", "executor"} <= spec.keys()
     assert f"FROM spark:{spec['sparkVersion']}-python3\n" in image
+    assert set(re.findall(r"spark\S*_2\.13/(.+?)/", image)) == {spec["sparkVersion"]}
     (copied,) = re.findall(r"^COPY (\S+\.py) (\S+/)$", image, re.MULTILINE)
     program = f"local://{copied[1]}{copied[0]}"
     assert spec["mainApplicationFile"] == program
@@ -125,6 +131,23 @@ def test_the_operator_starts_what_the_image_contains() -> None:
     assert f"container.image={spec['image']} " in submit
     claims = {volume["persistentVolumeClaim"]["claimName"] for volume in spec["volumes"]}
     assert claims == set(re.findall(r"claimName=(\S+)", submit))
+
+
+def test_the_exporter_is_found_where_it_serves() -> None:
+    deployment, service, monitor = load(CONF / "kubernetes" / "exporter.yaml")
+    template = deployment["spec"]["template"]
+    labels = template["metadata"]["labels"]
+    assert labels == deployment["spec"]["selector"]["matchLabels"] == service["spec"]["selector"]
+    assert service["metadata"]["labels"] == monitor["spec"]["selector"]["matchLabels"]
+    (container,) = template["spec"]["containers"]
+    _, _, module, *words = container["command"]
+    given = cli.parser().parse_args([*words, "--bootstrap-server", "kafka:9092"])
+    assert module == "eos_sink"
+    assert [port["containerPort"] for port in container["ports"]] == [given.port]
+    ports = {port["name"] for port in container["ports"]}
+    assert {port["port"] for port in monitor["spec"]["endpoints"]} == ports
+    assert {port["name"] for port in service["spec"]["ports"]} == ports
+    assert {each["name"] for each in container["env"]} <= set(ENVIRONMENT.values())
 
 
 def test_a_platform_is_said_to_have_the_format_where_its_spark_is_4_0_or_newer() -> None:

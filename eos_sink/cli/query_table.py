@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eos_sink.cli.output import Cell, Mood, TableRow, span
+from eos_sink.identity import DEFAULT_PREFIX
 from eos_sink.ops.evidence import TaskState
 from eos_sink.ops.status import QueryStatus, QueryTransaction
 from eos_sink.protocol.model import BatchId, Numbering
@@ -22,12 +23,13 @@ _MOODS = {
 
 
 def make_rows(queries: Sequence[QueryStatus], now_ms: int) -> list[dict[str, Cell | str]]:
-    """A row for each query. The column of the lag is there if a query has `eos.source.group.id`."""
-    rows = [_make_row(each, now_ms) for each in queries]
-    if not any(each.source for each in queries):
-        for row in rows:
-            del row["source lag"]
-    return rows
+    """A row for each query, without the column of the lag or of the prefix if it says nothing."""
+    shown = {
+        "source lag": any(each.source for each in queries),
+        "prefix": any(each.names.prefix != DEFAULT_PREFIX for each in queries),
+    }
+    rows = (_make_row(each, now_ms) for each in queries)
+    return [{name: row[name] for name in row if shown.get(name, True)} for row in rows]
 
 
 def outcome_cell(outcome: str) -> Cell:

@@ -122,7 +122,6 @@ def test_a_settled_query_is_a_row_and_needs_no_action(world: World, ops: Operato
         "0",
         "-",
         "-",
-        "eos-sink-",
     ]
     assert cells(found) == [row]
     assert render(found).endswith("No action needed.")
@@ -486,6 +485,7 @@ def test_two_prefixes_of_one_query_are_two_rows(world: World) -> None:
     assert found.document is not None
     told = {(q["query"], q["prefix"]): q["batch"] for q in found.document["queries"]}
     assert told == {(ops.query, "eos-sink-"): 0, (ops.query, "team-"): 3}
+    assert [row[-1] for row in cells(found)] == ["eos-sink-", "team-"]
     assert found.document["unreadable"] == []
 
 

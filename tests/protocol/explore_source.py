@@ -20,6 +20,7 @@ from eos_sink.ops.resolve import Choice
 from eos_sink.ops.source_position import Drop, Use, choose, read_source
 from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol.model import BatchId, Numbering
+from eos_sink.protocol.outcome import Outcome
 from eos_sink.protocol.values import Transaction
 from eos_sink.spark.session_defaults import Defaults
 from tests.fakes.kafka import FakeKafka
@@ -510,7 +511,9 @@ class SourceStory:
         """Say of each partition whether readers have had its rows. If they were in a topic that was
         made again, they are wanted there, too."""
         operator, seen = Operator(self.world), set(self.world.visible())
-        for each in operator.looks().in_doubt:
+        for each in operator.looks().transactions:
+            if each.outcome is not Outcome.IN_DOUBT:
+                continue
             rows = self.world.rows_of(each.evidence.transaction)
             if is_gone:
                 self.world.again |= rows

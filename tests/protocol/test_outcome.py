@@ -159,10 +159,8 @@ def settled_to(kafka: Canned) -> Outcome:
 
 def status_of(kafka: Canned) -> Outcome | None:
     status = Observer(kafka, NAMES.prefix).look(Deadline(9)).queries[0]
-    assert bool(status.partitions_that_are(Outcome.LOST)) == (status.outcome is Outcome.LOST)
-    assert bool(status.partitions_that_are(Outcome.IN_DOUBT)) == (
-        status.outcome is Outcome.IN_DOUBT
-    )
+    assert bool(status.view.lost) == (status.outcome is Outcome.LOST)
+    assert bool(status.view.doubtful) == (status.outcome is Outcome.IN_DOUBT)
     return status.outcome
 
 
@@ -172,7 +170,7 @@ def explained(kafka: Canned) -> Outcome:
         batch = find_batch(NAMES, status.history, number)
         evidence = gather_evidence(kafka, batch, 10, Deadline(9))
         (transaction,) = evidence.transactions
-        assert bool(evidence.in_doubt) == (transaction.outcome is Outcome.IN_DOUBT)
+        assert bool(evidence.view.doubtful) == (transaction.outcome is Outcome.IN_DOUBT)
     return transaction.outcome
 
 

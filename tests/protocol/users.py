@@ -147,9 +147,9 @@ class User:
             return
         evidence = self._gather()
         decision = evidence.decision
-        if decision is not None and evidence.in_doubt:
-            self._end_doubts(decision, {each.entry.partition for each in evidence.in_doubt})
-        elif decision is not None and evidence.lost and decision.batch.numbering.is_of_write:
+        if decision is not None and evidence.view.doubtful:
+            self._end_doubts(decision, evidence.view.doubtful)
+        elif decision is not None and evidence.view.lost and decision.batch.numbering.is_of_write:
             rows = self.known.written[decision.batch.stream, decision.batch.batch]
             self._carry_through(decision.batch, rows)
         elif not self._interrupted:
@@ -171,7 +171,7 @@ class User:
             Operator(self.scene.world).chooses(choice)
         return True
 
-    def _end_doubts(self, decision: Decision, doubtful: set[int]) -> None:
+    def _end_doubts(self, decision: Decision, doubtful: frozenset[int]) -> None:
         """Choose by what is visible."""
         rows = self.known.written[decision.batch.stream, decision.batch.batch]
         parts = self.scene.split(rows, decision.partitions)

@@ -24,8 +24,8 @@ def compose() -> dict[str, Any]:
     return loaded
 
 
-def test_compose_has_every_node_and_nothing_else(compose: dict[str, Any]) -> None:
-    assert list(compose["services"]) == [layout.service(plan) for plan in PLANS]
+def test_compose_has_every_node_and_a_query(compose: dict[str, Any]) -> None:
+    assert list(compose["services"]) == [*(layout.service(plan) for plan in PLANS), "spark"]
     assert list(compose["volumes"]) == list(compose["services"])
 
 
@@ -76,3 +76,15 @@ def test_an_example_file_has_the_properties_of_start_kafka(
     text = (ROOT / "conf" / "kafka" / f"{name}.properties").read_text(encoding="utf-8")
     properties = {entry.name: entry.value for entry in read_properties(text)}
     assert properties == node_properties(plan, around)
+
+
+def test_the_query_of_compose_is_that_of_the_image_and_starts_on_demand(
+    compose: dict[str, Any],
+) -> None:
+    query = compose["services"]["spark"]
+    image = (ROOT / query["build"]["dockerfile"]).read_text(encoding="utf-8")
+    assert f"COPY {query['command'][-1].rpartition('/')[2]} /opt/job/\n" in image
+    assert query["profiles"]
+    assert set(query["depends_on"]) == {
+        layout.service(plan) for plan in PLANS if plan.role is Role.BROKER
+    }
