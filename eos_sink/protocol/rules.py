@@ -267,12 +267,11 @@ def check_streams(record: LogRecord, batch: BatchId, *, has_group: bool) -> None
     Raises:
         ConfigurationError: it may not; nothing is decided.
     """
-    if not record.is_new_stream(batch):
-        return
     known = record.source
-    if known and not known.stale and not has_group:
+    is_known = known is not None and not known.stale and known.batch.stream != batch.stream
+    if is_known and not has_group:
         raise stop(Reason.NEW_STREAM_WITHOUT_GROUP, batch=batch, known=known)
-    if len(record.retired) >= MAX_STREAMS:
+    if record.is_new_stream(batch) and len(record.retired) >= MAX_STREAMS:
         raise stop(Reason.TOO_MANY_STREAMS, batch=batch, streams=MAX_STREAMS)
 
 

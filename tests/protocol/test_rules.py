@@ -216,11 +216,13 @@ def test_one_stream_more_than_a_record_keeps_is_refused() -> None:
 @pytest.mark.parametrize("stale", [True, False])
 @pytest.mark.parametrize("has_group", [True, False])
 @pytest.mark.parametrize("batch", [BatchId("stream", 6), BatchId("new", 0)])
+# A first position has no decision yet.
+@pytest.mark.parametrize("decision", [DECISION, None])
 def test_a_new_stream_without_the_group_stops_where_the_position_is_known(
-    batch: BatchId, *, has_group: bool, stale: bool
+    decision: Decision | None, batch: BatchId, *, has_group: bool, stale: bool
 ) -> None:
     known = SourcePosition("g", DECISION.batch, {("in", 0): 1}, {("in", 0): 2}, stale=stale)
-    record = LogRecord(9, DECISION, "w", source=known)
+    record = LogRecord(9, decision, "w", source=known)
     if has_group or stale or batch.stream == "stream":
         check_streams(record, batch, has_group=has_group)
     else:

@@ -152,6 +152,12 @@ def test_a_run_without_the_group_does_not_follow_one_that_has_it() -> None:
     changes = Strike(Fault.SWITCH, 42), Strike(Fault.KILL_RUN, 47, 20)
     hangs = Strike(Fault.LOSE_METADATA, 55, 200), Strike(Fault.LEAVE_RUN, 56)
     assert play(SourcePlot(changes + hangs)).violations == []
+    # Nor one that has only noted where it begins.
+    changes = Strike(Fault.SWITCH, 83), Strike(Fault.OTHER_TOPIC, 86, 200)
+    hangs = Strike(Fault.SWITCH, 87), Strike(Fault.LEAVE_RUN, 88, 200)
+    again = (Strike(Fault.SOURCE_AGAIN, 145),)
+    plot = SourcePlot(changes + hangs + again, keeps=True, retries=True, chosen=2)
+    assert play(plot).violations == []
 
 
 def test_a_former_identity_is_named_with_the_topic_of_its_frames() -> None:
