@@ -38,7 +38,7 @@ from integration.own_kafka import start_own_kafka
 from integration.query import PATIENCE_S, Query
 
 EXPIRY_MS = 5_000
-STEP_MS = 6_000
+STEP_MS = 15_000
 RECORDS, RESETS = 3_000, 6
 
 
