@@ -56,7 +56,8 @@ _LEARN_S, _LEADERS_AGAIN_S = 5.0, 0.2
 # partition that had a leader before have none after it.
 _LONG_S = 1.0
 _PROBE = "permission"
-_LOOKS = ("DescribeTransactions", "ListTransactions")
+# With these it only looks; Describe is enough for them.
+_LOOKS = ("DescribeTransactions", "FindCoordinator", "ListTransactions")
 
 
 class KafkaPythonControl:

@@ -90,3 +90,18 @@ def test_one_that_refuses_is_an_error() -> None:
 def test_a_list_that_leaves_out_in_silence_what_may_not_be_described_is_none() -> None:
     with pytest.raises(ClusterError, match="DescribeTransactions for id-"):
         control(0, 0).list_transactions("id-", Deadline(5))
+
+
+@pytest.mark.parametrize(
+    ("request_name", "operation"),
+    [("FindCoordinator", "Describe"), ("DescribeTransactions", "Describe"), ("EndTxn", "Write")],
+)
+def test_a_command_is_told_to_need_no_more_than_its_request(
+    request_name: str, operation: str
+) -> None:
+    command = control()
+    command._permissions = Permissions("id-", "log", of_query=False)
+    with pytest.raises(ClusterError) as caught:
+        command._classify(request_name, "id-1", DENIED)
+    needed = f"{operation} on every transactional id that starts with id-"
+    assert caught.value.data["missing"] == [needed]
