@@ -93,7 +93,7 @@ class Observer:
         with self._collect_problems():
             self._admin.check_coordinators(self._prefix, _share(deadline))
         # One may have ended while it was described.
-        open_ = [each for each in listed if each.status is TransactionStatus.ONGOING]
+        open_ = [each for each in listed or () if each.status is TransactionStatus.ONGOING]
         states = group_by_query(open_, names)
         evidence = self._gather_evidence(known, names, deadline)
         at_ms = self._clock_ms()
@@ -104,14 +104,14 @@ class Observer:
                 history,
                 names[query],
                 evidence.get(query, ()),
-                _open_of(history, names[query], states.get(query, ())),
+                None if listed is None else _open_of(history, names[query], states.get(query, ())),
                 hosts.get(names[query].group),
                 dead=_has_died(history),
                 ends=ends,
             )
             for query, history in known.items()
         )
-        unknown = tuple(
+        nobodys = tuple(
             QueryTransaction(state)
             for state in states.get(None, ())
             if state.transaction.transactional_id.startswith(self._prefix)
@@ -123,7 +123,7 @@ class Observer:
             at_ms,
             log,
             queries,
-            unknown,
+            None if listed is None else nobodys,
             tuple(self._unreadable),
             tuple(self._problems),
             tuple(new),
@@ -160,17 +160,17 @@ class Observer:
         self._unreadable += unreadable
         return True, new
 
-    def _list_open(self, deadline: Deadline) -> list[TransactionState]:
+    def _list_open(self, deadline: Deadline) -> list[TransactionState] | None:
         """Open transactions of the whole cluster, since queries may have other prefixes; without
-        the permission for that, those under the given prefix."""
-        share, found = _share(deadline), list[TransactionState]()
+        the permission for that, those under the given prefix. None: they cannot be listed."""
+        share, found = _share(deadline), None
         with self._collect_problems():
             try:
-                found += self._admin.list_transactions("", share)
+                found = self._admin.list_transactions("", share)
             except EosSinkError as error:
                 if not (error.data.get("missing") and self._prefix):
                     raise
-                found += self._admin.list_transactions(self._prefix, share)
+                found = self._admin.list_transactions(self._prefix, share)
         return found
 
     def _list_unrecorded(self, deadline: Deadline) -> tuple[str, ...]:

@@ -279,6 +279,11 @@ def test_what_was_not_seen_is_named_and_nothing_is_chosen(world: World, ops: Ope
     Driver(world).run(0, [b"a"])
     ops.admin.denied.add(Resource.TRANSACTIONAL_ID)
     assert ops.explains(0).exit_code is ExitCode.NOT_SEEN
+    status = ops.status()
+    assert cells(status)[0][6:10] == ["?"] * 4
+    assert [status.document["queries"][0][key] for key in ("open", "undecided")] == [None] * 2
+    assert status.document["open_of_no_query"] is None
+    assert "open transactions" not in ops.status("--transactions").notes[0]
     seen = ops.resolves()
     assert (seen.exit_code, len(seen.document["not_seen"])) == (ExitCode.FAILED, 1)
     for words in (["--end"], ["--accept"], ["--forget"]):
