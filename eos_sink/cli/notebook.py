@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from eos_sink.cli.arguments import command_line
 from eos_sink.cli.output import Report, render, span
+from eos_sink.cli.query_table import figure
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.alerts import find_alerts
@@ -76,7 +77,8 @@ class SinkStatus(SparkSide):
         behind: the batch is decided and not yet in Spark's commit log. If the query ends now, its
             next start repeats the batch, and the sink writes nothing again. None: not known.
         driver: whether a driver runs the query: "live", "ended", "gone" or "unknown".
-        open_decided, undecided: open transactions of the batch, and of one that is being written.
+        open_decided, undecided: open transactions of the batch, and of one that is being written;
+            None: they could not be listed.
         left_ms: milliseconds until Kafka aborts the first of them; None if none is open.
         steps: seconds of each step, the latest time of each (docs/metrics.md).
         counts: since the query's first batch (docs/metrics.md).
@@ -102,8 +104,8 @@ class SinkStatus(SparkSide):
     decided_at: datetime | None
     behind: bool | None
     driver: str
-    open_decided: int
-    undecided: int
+    open_decided: int | None
+    undecided: int | None
     left_ms: int | None
     steps: Mapping[str, float]
     counts: Mapping[str, int]
@@ -139,7 +141,8 @@ class SinkStatus(SparkSide):
             lines.append(("decided", f"{span(max(0, int(ago_ms)))} ago"))
         if self.behind is not None:
             lines.append(("in Spark's commit log", "not yet" if self.behind else "yes"))
-        opened = f"{self.open_decided} decided, {self.undecided} undecided"
+        decided, undecided = map(figure, (self.open_decided, self.undecided))
+        opened = f"{decided} decided, {undecided} undecided"
         if self.left_ms is not None:
             opened += f"; Kafka aborts the first in {span(self.left_ms)}"
         lines += [("driver", self.driver), ("open transactions", opened)]

@@ -32,15 +32,21 @@ def make_rows(queries: Sequence[QueryStatus], now_ms: int) -> list[dict[str, Cel
     return [{name: row[name] for name in row if shown.get(name, True)} for row in rows]
 
 
+def figure(number: int | None) -> str:
+    """Return a number, or that it is not seen."""
+    return "?" if number is None else f"{number:,}"
+
+
 def outcome_cell(outcome: str) -> Cell:
     """Return the outcome of a transaction or a batch."""
     return Cell(outcome, _MOODS.get(outcome, Mood.PLAIN))
 
 
 def _make_row(status: QueryStatus, now_ms: int) -> dict[str, Cell | str]:
-    oldest = max((each.age_ms(now_ms) for each in status.open), default=None)
+    oldest = max((each.age_ms(now_ms) for each in status.open or ()), default=None)
     left, decided_ms = status.left_ms(now_ms), status.decided_at_ms
-    lag = "?" if status.source_lag is None else f"{status.source_lag:,}"
+    none = "?" if status.open is None else "-"
+    decided, undecided = map(figure, status.counts)
     return {
         "query": status.names.query,
         "batch": _name_batch(status.batch),
@@ -48,11 +54,11 @@ def _make_row(status: QueryStatus, now_ms: int) -> dict[str, Cell | str]:
         "rows": f"{status.total.rows:,}" if status.decision else "-",
         "decided": "-" if decided_ms is None else f"{span(max(0, now_ms - decided_ms))} ago",
         "driver": status.driver.value,
-        "open decided": str(status.open_decided),
-        "undecided": str(len(status.undecided)),
-        "oldest": "-" if oldest is None else span(oldest),
-        "time left": "-" if left is None else span(left),
-        "source lag": lag if status.source else "-",
+        "open decided": decided,
+        "undecided": undecided,
+        "oldest": none if oldest is None else span(oldest),
+        "time left": none if left is None else span(left),
+        "source lag": figure(status.source_lag) if status.source else "-",
         "prefix": status.names.prefix,
     }
 

@@ -15,7 +15,7 @@ from eos_sink.cli.query_name import add_query, find_query
 from eos_sink.cli.query_table import make_rows, make_transaction_row
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.alerts import AlertKind, find_alerts
-from eos_sink.ops.documents import query_document, transaction_document
+from eos_sink.ops.documents import open_document, query_document
 from eos_sink.ops.observer import Observer
 from eos_sink.ops.status import Snapshot
 
@@ -86,10 +86,12 @@ def make_report(found: Snapshot, arguments: argparse.Namespace) -> Report:
         notes = ["No action needed."]
     rows: Sequence[TableRow] = make_rows(found.queries, now_ms)
     if arguments.transactions:
-        open_ = [*chain.from_iterable(each.open for each in found.queries), *found.unknown]
+        seen = found.unknown is not None
+        every = (*(each.open or () for each in found.queries), found.unknown or ())
+        open_ = [*chain.from_iterable(every)]
         rows = [make_transaction_row(each, now_ms) for each in open_]
         decided = sum(each.decided for each in open_)
-        notes[:0] = [f"{len(open_)} open transactions, {decided} of them decided."]
+        notes[:0] = [f"{len(open_)} open transactions, {decided} of them decided."] * seen
     return Report(
         rows,
         [*notes, *_describe_dead_letters(found)],
@@ -99,7 +101,7 @@ def make_report(found: Snapshot, arguments: argparse.Namespace) -> Report:
             "at_ms": now_ms,
             "log": found.log,
             "queries": [query_document(each, now_ms) for each in found.queries],
-            "open_of_no_query": [transaction_document(each, now_ms) for each in found.unknown],
+            "open_of_no_query": open_document(found.unknown, now_ms),
             "unreadable": [
                 {"key": each.key, "at": str(each.position), "why": each.why}
                 for each in found.unreadable

@@ -17,7 +17,7 @@ from eos_sink.cli.output import (
     printable,
     require_libraries,
 )
-from eos_sink.cli.query_table import make_rows
+from eos_sink.cli.query_table import figure, make_rows
 from eos_sink.ops.activity import EventKind, QueryEvent, Throughput
 from eos_sink.ops.alerts import Alert
 from eos_sink.ops.documents import batch_document, query_document, run_document
@@ -210,14 +210,14 @@ def _make_rows(update: Update) -> list[TableRow]:
     statuses = [each.status for each in update.queries]
     rows: list[TableRow] = []
     for row, each in zip(make_rows(statuses, update.at_ms), update.queries, strict=True):
-        decided, behind = each.status.open_decided, each.status.readers_behind
+        (decided, undecided), behind = each.status.counts, each.status.readers_behind
         more = {
             "query": each.status.query,
             "rows/s": f"{each.rows_per_s:,.0f}",
             "batches/min": f"{each.batches_per_min:,.0f}",
             "rows of the last batches": draw_bars(each.recent),
-            "open": f"{len(each.status.undecided)}" + (f" + {decided} decided" if decided else ""),
-            "readers behind": "?" if behind is None else f"{behind:,}",
+            "open": figure(undecided) + (f" + {decided} decided" if decided else ""),
+            "readers behind": figure(behind),
         }
         every = row | more
         rows.append({name: every[name] for name in _COLUMNS if name in every})

@@ -122,7 +122,8 @@ def _describe(
     some = f"of {batch}, partitions {partitions}"
     match need:
         case Need.COMMIT:
-            left = min((each.left_ms(now_ms) for each in status.open if each.decided), default=None)
+            named = (each.left_ms(now_ms) for each in status.open or () if each.decided)
+            left = min(named, default=None)
             when = "" if left is None else f" Kafka aborts the first of them in {_seconds(left)}."
             return (
                 AlertKind.UNSETTLED,
@@ -178,7 +179,7 @@ def _describe_undecided(status: QueryStatus, now_ms: int, end: str) -> _Found:
 def _check_holders(snapshot: Snapshot) -> Iterator[_Found]:
     """Tell who holds up readers, by transaction. The alerts about queries tell what these have
     decided or left open."""
-    told = {each.transactional_id for status in snapshot.queries for each in status.open}
+    told = {each.transactional_id for q in snapshot.queries for each in q.open or ()}
     places: dict[Transaction, list[str]] = {}
     for each in snapshot.holders:
         if each.transaction.transactional_id not in told:
@@ -218,7 +219,7 @@ def _check_log(snapshot: Snapshot) -> Iterator[_Found]:
             "deleted or emptied, and the next start of each query stops: see 'A decision log that "
             "is gone' in docs/resolve.md, and do not create the topic by hand.",
         )
-    if late := [each for each in snapshot.unknown if each.is_late(snapshot.at_ms)]:
+    if late := [each for each in snapshot.unknown or () if each.is_late(snapshot.at_ms)]:
         yield (
             AlertKind.NEAR_TIMEOUT,
             f"{_count(late)} open for long under the prefix, of no query of this log: "

@@ -5,6 +5,7 @@ docs/api.md documents the keys; they are stable.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from eos_sink.driver.processes import is_alive_here
@@ -30,6 +31,7 @@ def query_document(status: QueryStatus, now_ms: int) -> dict[str, Any]:
     """Return the state of a query: its latest decision, and what is open."""
     decision, hidden, source = status.decision, status.history.hidden, status.source
     stats = status.record.stats if status.record else Stats()
+    open_decided, undecided = status.counts
     return {
         "query": status.names.query,
         "prefix": status.names.prefix,
@@ -47,9 +49,9 @@ def query_document(status: QueryStatus, now_ms: int) -> dict[str, Any]:
         "driver": status.driver.value,
         "members": status.hosts,
         "run": run_document(status.run),
-        "open": [transaction_document(transaction, now_ms) for transaction in status.open],
-        "open_decided": status.open_decided,
-        "undecided": len(status.undecided),
+        "open": open_document(status.open, now_ms),
+        "open_decided": open_decided,
+        "undecided": undecided,
         "left_ms": status.left_ms(now_ms),
         "steps": {step.label: time.last for step, time in stats.steps.items()},
         "counts": {count.label: number for count, number in stats.counts.items()},
@@ -84,17 +86,24 @@ def decision_document(decision: Decision | None) -> dict[str, Any]:
     }
 
 
-def transaction_document(open_: QueryTransaction, now_ms: int) -> dict[str, Any]:
-    """Return what a coordinator says of an open transaction."""
-    return {
-        **vars(open_.transaction),
-        "query": open_.names.query if open_.names else None,
-        "slot": open_.task.slot if open_.task else None,
-        "partition": open_.task.partition if open_.task else None,
-        "decided": open_.decided,
-        "age_ms": open_.age_ms(now_ms),
-        "left_ms": open_.left_ms(now_ms),
-    }
+def open_document(
+    found: Iterable[QueryTransaction] | None, now_ms: int
+) -> list[dict[str, Any]] | None:
+    """Return what coordinators say of open transactions; None: they could not be listed."""
+    if found is None:
+        return None
+    return [
+        {
+            **vars(each.transaction),
+            "query": each.names.query if each.names else None,
+            "slot": each.task.slot if each.task else None,
+            "partition": each.task.partition if each.task else None,
+            "decided": each.decided,
+            "age_ms": each.age_ms(now_ms),
+            "left_ms": each.left_ms(now_ms),
+        }
+        for each in found
+    ]
 
 
 def evidence_document(evidence: BatchEvidence) -> dict[str, Any]:

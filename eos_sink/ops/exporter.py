@@ -31,7 +31,6 @@ from eos_sink.protocol.outcome import Outcome
 _CLOSE_S = 1.0
 _MS = 1000
 _READABLE = 0o644
-# What is unknown has no sample.
 _UNSETTLED = {
     Outcome.COMMITTED.value: 0,
     Outcome.ACCEPTED.value: 0,
@@ -95,7 +94,8 @@ class Scrape(Collector):
             # A log that is gone is a part of the cluster that could not be read.
             families.add(Gauge.UNSEEN, len(snapshot.problems) + bool(snapshot.unrecorded))
             families.add(Gauge.UNREADABLE, len(snapshot.unreadable))
-            families.add(Gauge.UNKNOWN_OPEN, len(snapshot.unknown))
+            unknown = snapshot.unknown
+            families.add(Gauge.UNKNOWN_OPEN, None if unknown is None else len(unknown))
             for topic, (delay, held) in self.delays.items():
                 families.add(Gauge.READER_DELAY, delay, topic)
                 families.add(Gauge.READER_HELD, held, topic)
@@ -193,8 +193,10 @@ class _Families:
             labels=("query", "step"),
         )
 
-    def add(self, name: Count | Gauge, value: float, *labels: str) -> None:
-        self._family(name).add_metric(labels, value)
+    def add(self, name: Count | Gauge, value: float | None, *labels: str) -> None:
+        """What is not known has no sample."""
+        if value is not None:
+            self._family(name).add_metric(labels, value)
 
     def declare(self) -> Iterator[Metric]:
         yield from map(self._family, (*Count, *Gauge))
@@ -210,8 +212,7 @@ class _Families:
         """Render the query's document, and the figures of its record that only metrics show."""
         document, query = query_document(status, now_ms), status.query
         if document["batch"] is not None:
-            if document["decided_at_ms"]:
-                self.add(Gauge.LAST_DECISION, document["decided_at_ms"] / _MS, query)
+            self.add(Gauge.LAST_DECISION, _seconds(document["decided_at_ms"]), query)
             self.add(Gauge.LAST_ROWS, document["rows"], query)
             self.add(Gauge.LAST_BYTES, document["bytes"], query)
             self.add(Gauge.LAST_PARTITIONS, document["partitions"], query)
@@ -219,20 +220,19 @@ class _Families:
             self.add(Gauge.UNSETTLED, _UNSETTLED[document["outcome"]], query)
             self.add(Gauge.LOST, len(document["lost"]), query)
             self.add(Gauge.DOUBTFUL, len(document["in_doubt"]), query)
-        open_, decided = document["open"], document["open_decided"]
-        self.add(Gauge.OPEN, decided, query, "true")
-        self.add(Gauge.OPEN, len(open_) - decided, query, "false")
-        self.add(Gauge.OLDEST, max((each["age_ms"] for each in open_), default=0) / _MS, query)
+        if (open_ := document["open"]) is not None:
+            decided = document["open_decided"]
+            self.add(Gauge.OPEN, decided, query, "true")
+            self.add(Gauge.OPEN, len(open_) - decided, query, "false")
+            self.add(Gauge.OLDEST, max((each["age_ms"] for each in open_), default=0) / _MS, query)
         # The driver's own has another timeout, and alerts compare this with that of the tasks.
-        left = [each["left_ms"] for each in open_ if each["partition"] is not None]
+        left = [each["left_ms"] for each in open_ or () if each["partition"] is not None]
         if left:
             self.add(Gauge.LEAST_LEFT, min(left) / _MS, query)
-        if document["driver"] in _ALIVE:
-            self.add(Gauge.DRIVER, _ALIVE[document["driver"]], query)
+        self.add(Gauge.DRIVER, _ALIVE.get(document["driver"]), query)
         if source := document["source"]:
             self.add(Gauge.SOURCE_STALE, int(source["stale"]), query, source["group"])
-            if source["lag"] is not None:
-                self.add(Gauge.SOURCE_LAG, source["lag"], query, source["group"])
+            self.add(Gauge.SOURCE_LAG, source["lag"], query, source["group"])
         # Records of older versions have no statistics.
         if status.record is None or not document["counts"]:
             return
@@ -244,15 +244,17 @@ class _Families:
             self.add(Gauge.LAST_STEP, took.last, query, step.label)
         # A decision without transactions had no vote: the figure is of an older batch.
         had_vote = document["batch"] is None or document["transactions"]
-        if stats.left_ms is not None and had_vote:
-            self.add(Gauge.VOTE_LEFT, stats.left_ms / _MS, query)
-        if stats.timeout_ms is not None:
-            self.add(Gauge.TIMEOUT, stats.timeout_ms / _MS, query)
+        self.add(Gauge.VOTE_LEFT, _seconds(stats.left_ms) if had_vote else None, query)
+        self.add(Gauge.TIMEOUT, _seconds(stats.timeout_ms), query)
 
     def all(self) -> Iterator[Metric]:
         yield from self._found.values()
         if self._steps.samples:
             yield self._steps
+
+
+def _seconds(ms: int | None) -> float | None:
+    return None if ms is None else ms / _MS
 
 
 def serve(scraper: Scraper, address: str, port: int) -> None:

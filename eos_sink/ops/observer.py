@@ -101,7 +101,7 @@ class Observer:
         with self._collect_problems():
             check_coordinators(self._admin.control(), self._prefix, _share(deadline))
         # One may have ended while it was described.
-        open_ = [each for each in listed if each.status is TransactionStatus.ONGOING]
+        open_ = [each for each in listed or () if each.status is TransactionStatus.ONGOING]
         states = group_by_query(open_, names)
         evidence = self._gather_evidence(known, names, deadline)
         at_ms = self._clock_ms()
@@ -112,14 +112,14 @@ class Observer:
                 history,
                 names[query],
                 evidence.get(query, ()),
-                _open_of(history, names[query], states.get(query, ())),
+                None if listed is None else _open_of(history, names[query], states.get(query, ())),
                 hosts.get(names[query].group),
                 dead=_has_died(history),
                 ends=ends,
             )
             for query, history in known.items()
         )
-        unknown = tuple(
+        nobodys = tuple(
             QueryTransaction(state)
             for state in states.get(None, ())
             if state.transaction.transactional_id.startswith(self._prefix)
@@ -131,7 +131,7 @@ class Observer:
             at_ms,
             log,
             queries,
-            unknown,
+            None if listed is None else nobodys,
             tuple(self._unreadable),
             tuple(self._problems),
             tuple(new),
@@ -168,18 +168,18 @@ class Observer:
         self._unreadable += unreadable
         return True, new
 
-    def _list_open(self, deadline: Deadline) -> list[TransactionState]:
+    def _list_open(self, deadline: Deadline) -> list[TransactionState] | None:
         """Open transactions of the whole cluster, since queries may have other prefixes; without
-        the permission for that, those under the given prefix."""
-        share, found = _share(deadline), list[TransactionState]()
+        the permission for that, those under the given prefix. None: they cannot be listed."""
+        share, found = _share(deadline), None
         with self._collect_problems():
             list_open = self._admin.control().list_transactions
             try:
-                found += list_open("", share, TransactionStatus.ONGOING)
+                found = list_open("", share, TransactionStatus.ONGOING)
             except EosSinkError as error:
                 if not (error.data.get("missing") and self._prefix):
                     raise
-                found += list_open(self._prefix, share, TransactionStatus.ONGOING)
+                found = list_open(self._prefix, share, TransactionStatus.ONGOING)
         return found
 
     def _list_unrecorded(self, deadline: Deadline) -> tuple[str, ...]:

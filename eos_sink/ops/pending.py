@@ -68,7 +68,7 @@ def pending(status: QueryStatus, now_ms: int) -> dict[Need, list[int]]:
     is_stalled = (
         status.last_run_ended
         or now_ms - (status.decided_at_ms or now_ms) > _LONG_MS
-        or any(each.decided and each.is_late(now_ms) for each in status.open)
+        or any(each.decided and each.is_late(now_ms) for each in status.open or ())
     )
     is_left = {Need.CHOICE: True, Need.ABORT: status.last_run_ended}
     needs = find_needs(status.view)

@@ -104,7 +104,7 @@ class QueryStatus:
         history: its records. The latest one of the log may be unreadable (`history.hidden`); then
             everything here is about the latest readable one.
         evidence: about each transaction of the latest decision.
-        open: its open transactions, by id.
+        open: its open transactions, by id; None: they could not be listed.
         hosts: of its group's members; None if the group could not be read.
         dead: the run of the latest record is known to have died.
         ends: of all topics that queries of the log write to and read.
@@ -113,7 +113,7 @@ class QueryStatus:
     history: History
     names: QueryNames
     evidence: tuple[Evidence, ...] = ()
-    open: tuple[QueryTransaction, ...] = ()
+    open: tuple[QueryTransaction, ...] | None = ()
     hosts: tuple[str, ...] | None = None
     dead: bool = False
     ends: Ends = field(default_factory=dict)
@@ -221,16 +221,19 @@ class QueryStatus:
     @property
     def undecided(self) -> tuple[QueryTransaction, ...]:
         """Open transactions of tasks that the decision does not name."""
-        return tuple(each for each in self.open if each.task and not each.decided)
+        return tuple(each for each in self.open or () if each.task and not each.decided)
 
     @property
-    def open_decided(self) -> int:
-        """The number of open transactions that the decision names."""
-        return sum(each.decided for each in self.open)
+    def counts(self) -> tuple[int, int] | tuple[None, None]:
+        """The numbers of open transactions that the decision names, and of those of tasks that it
+        does not."""
+        if self.open is None:
+            return None, None
+        return sum(each.decided for each in self.open), len(self.undecided)
 
     def left_ms(self, now_ms: int) -> int | None:
         """The time until Kafka aborts the first of the open transactions; None if none is open."""
-        return min((each.left_ms(now_ms) for each in self.open), default=None)
+        return min((each.left_ms(now_ms) for each in self.open or ()), default=None)
 
 
 @dataclass(frozen=True)
@@ -241,7 +244,8 @@ class Snapshot:
         at_ms: milliseconds since the epoch, by the local clock.
         log: whether the log's topic exists.
         queries: by name.
-        unknown: open transactions under the prefix that no query of the log owns.
+        unknown: open transactions under the prefix that no query of the log owns; None: they could
+            not be listed.
         unreadable: all unreadable records, in the order of the log.
         problems: what could not be read; everything else is complete.
         records: new records since the previous snapshot, oldest first; in the first one, all.
@@ -254,7 +258,7 @@ class Snapshot:
     at_ms: int
     log: bool
     queries: tuple[QueryStatus, ...]
-    unknown: tuple[QueryTransaction, ...]
+    unknown: tuple[QueryTransaction, ...] | None
     unreadable: tuple[Unreadable, ...]
     problems: tuple[Problem, ...]
     records: tuple[Written, ...] = ()

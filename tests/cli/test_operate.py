@@ -186,7 +186,6 @@ def test_foreign_and_newer_records_are_listed_and_the_rest_is_shown(
     seen = ops.resolves()
     assert not seen.ok
     assert "format 9" in render(seen)
-    assert ops.explains(0).exit_code is ExitCode.NOT_SEEN
 
 
 def test_a_topic_of_rows_is_not_taken_for_a_log_with_a_strange_writer(
@@ -280,6 +279,11 @@ def test_what_was_not_seen_is_named_and_nothing_is_chosen(world: World, ops: Ope
     explained = ops.explains(0)
     # Whether it is visible is not seen either.
     assert (explained.unseen, explained.exit_code) == (True, ExitCode.FAILED)
+    status = ops.status()
+    assert cells(status)[0][6:10] == ["?"] * 4
+    assert [status.document["queries"][0][key] for key in ("open", "undecided")] == [None] * 2
+    assert status.document["open_of_no_query"] is None
+    assert "open transactions" not in ops.status("--transactions").notes[0]
     seen = ops.resolves()
     assert (seen.exit_code, len(seen.document["not_seen"])) == (ExitCode.FAILED, 1)
     for words in (["--end"], ["--accept"], ["--forget"]):

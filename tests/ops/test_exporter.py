@@ -269,6 +269,8 @@ def test_a_failure_to_connect_is_a_cluster_that_is_down_and_ends_nothing(
     ("denied", "gone"),
     [
         (Resource.TRANSACTIONAL_ID, "eos_sink_unsettled"),
+        (Resource.TRANSACTIONAL_ID, "eos_sink_open_transactions"),
+        (Resource.TRANSACTIONAL_ID, "eos_sink_unknown_open_transactions"),
         (Resource.GROUP, "eos_sink_driver_alive"),
         (Resource.TOPIC, "eos_sink_rows_total"),
     ],

@@ -108,8 +108,8 @@ def test_a_prepared_batch_is_open_and_undecided_with_its_age(world: World) -> No
     status = Eye(world).sees()
     now = world.cluster.clock.ms
     assert [each.task for each in status.undecided] == [TaskId(1, 0), TaskId(1, 1)]
-    assert [each.age_ms(now) for each in status.open] == [50_000] * 2
-    assert [each.left_ms(now) for each in status.open] == [10_000] * 2
+    assert [each.age_ms(now) for each in status.open or ()] == [50_000] * 2
+    assert [each.left_ms(now) for each in status.open or ()] == [10_000] * 2
     assert (status.outcome, status.batch) == (Outcome.COMMITTED, BatchId("stream-1", 0))
 
 
@@ -117,7 +117,7 @@ def test_a_decided_batch_of_a_driver_that_died(world: World) -> None:
     driver = decide_and_die(world)
     status = Eye(world).sees()
     assert status.outcome is Outcome.OPEN
-    assert [each.decided for each in status.open] == [True, True]
+    assert [each.decided for each in status.open or ()] == [True, True]
     assert status.undecided == ()
     assert status.driver is Driving.LIVE
     driver.plans.process.kill()
@@ -195,7 +195,7 @@ def test_open_transactions_of_no_query_under_the_prefix_are_shown(world: World) 
     for name in ("eos-sink-lost-9999999999-0-0", "connect-1"):
         coordinator.open(name, coordinator.init(name, 60_000))
     found = Eye(world).snapshot().unknown
-    assert [t.transaction.transactional_id for t in found] == ["eos-sink-lost-9999999999-0-0"]
+    assert [t.transaction.transactional_id for t in found or ()] == ["eos-sink-lost-9999999999-0-0"]
 
 
 @pytest.mark.parametrize(
@@ -220,13 +220,13 @@ def test_what_may_not_be_seen_is_named_and_the_rest_is_shown(
     assert problem.missing[0].startswith(missing)
     assert found.log
     if kind is Resource.TOPIC:
-        assert len(found.unknown) == 2
+        assert len(found.unknown or ()) == 2
         return
     (status,) = found.queries
-    assert (status.outcome, status.driver, len(status.open)) == (
-        (Outcome.OPEN, Driving.UNKNOWN, 2)
+    assert (status.outcome, status.driver, *status.counts) == (
+        (Outcome.OPEN, Driving.UNKNOWN, 2, 0)
         if kind is Resource.GROUP
-        else (Outcome.UNKNOWN, Driving.LIVE, 0)
+        else (Outcome.UNKNOWN, Driving.LIVE, None, None)
     )
 
 
@@ -237,7 +237,7 @@ def test_who_may_see_one_prefix_only_sees_that(world: World) -> None:
     eye.admin.allowed = "eos-sink-"
     found = eye.snapshot()
     assert found.problems == ()
-    assert len(found.queries[0].open) == 2
+    assert len(found.queries[0].open or ()) == 2
 
 
 def test_a_member_beside_a_dead_process_may_be_a_newer_run(world: World) -> None:
