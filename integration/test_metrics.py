@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -25,7 +26,7 @@ from integration.operator_commands import run_command
 from integration.own_kafka import start_own_kafka
 from integration.prometheus import exporter, prometheus
 from integration.topics import new_topic
-from tests.prometheus.promtool import expressions, promtool
+from tests.prometheus.promtool import expressions, panels, promtool
 
 _LONG_S = 90.0
 
@@ -121,16 +122,20 @@ def test_prometheus_gets_an_answer_to_all_that_the_dashboard_asks(
 def test_the_picture_of_the_dashboard_can_be_drawn_from_what_prometheus_answers(
     figured: Figured, tmp_path: Path
 ) -> None:
-    from tools.dashboard import draw
+    from tools.dashboard import PICTURES, draw
 
-    begun, picture = time.time(), tmp_path / "dashboard.png"
+    begun = time.time()
     figured.batch(0)
     with exporter(*figured.words) as url, prometheus(url, tmp_path) as server:
         wait_until(
             lambda: bool(server.query("eos_sink_rows_total")), Deadline(_LONG_S), "an answer"
         )
-        draw(server, begun, time.time(), picture)
-    assert picture.read_bytes().startswith(b"\x89PNG")
+        draw(server, begun, time.time(), tmp_path)
+    titles = {str(panel["title"]) for panel in panels()}
+    for name, layout in PICTURES.items():
+        drawn = ElementTree.parse(tmp_path / name).iter("{http://www.w3.org/2000/svg}text")
+        assert "Cluster seen" in {each.text for each in drawn}
+        assert {*layout.shown} <= titles
 
 
 def test_the_exporter_prints_or_writes_what_it_would_serve(

@@ -56,6 +56,9 @@ def test_links_lead_to_the_places_of_the_site(tmp_path: Path) -> None:
     assert "](get-started.md)" in start
     assert "](pages.md)" in start
     assert "](protocol.svg)" in start
+    for picture in ("metrics-dashboard.svg", "metrics-dashboard-narrow.svg"):
+        assert f'="{picture}"' in (tmp_path / "docs" / "metrics.md").read_text()
+        assert (tmp_path / "docs" / picture).is_file()
     options = (tmp_path / "docs" / "options.md").read_text()
     shown = "files/conf/query.properties.txt"
     assert f"]({shown})" in options

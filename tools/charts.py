@@ -83,7 +83,7 @@ def _stopped() -> Chart:
         ),
         ("OperatorNeededError?", "yes", "do what the message says"),
     )
-    step, top, width, right = 74, 12, 226, 292
+    step, top, width, right = 74, 12, 160, 204
     boxes, arrows = [], []
     for number, (question, answer, advice) in enumerate(rows):
         y = top + number * step

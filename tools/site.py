@@ -30,11 +30,13 @@ SITE = ROOT / "build" / "site"
 _COMPLETED = ROOT / "build" / "zensical.toml"
 
 # The settings of pages. The page of the product's name needs a title of its own in a browser's tab;
-# wide tables need the place of the page's list of headings.
+# wide tables and pictures need the place of the page's list of headings.
 _WIDE = "hide: [toc]\n"
 _SETTINGS = {
     "index.md": "title: Exactly once from PySpark to Kafka\n",
-    **dict.fromkeys(("guards.md", "kips.md", "messages.md", "options.md", "status.md"), _WIDE),
+    **dict.fromkeys(
+        ("guards.md", "kips.md", "messages.md", "metrics.md", "options.md", "status.md"), _WIDE
+    ),
 }
 
 # Pages whose place in the site is not their name in docs/.
@@ -49,7 +51,9 @@ _PLACES = {
     "proof/spec/README.md": "model.md",
     "bench/results/README.md": "measurements.md",
 }
-_LINK = re.compile(r"(?<=\]\()(?!https?://|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
+_LINK = re.compile(
+    r"""(?:(?<=\]\()|(?<=src=")|(?<=srcset="))(?!https?://|#)([^)"#\s]+)(#[^)"\s]*)?(?=[)"])"""
+)
 _FENCE = re.compile(r"^(?:```.*?^```|~~~.*?^~~~)$", re.MULTILINE | re.DOTALL)
 
 
