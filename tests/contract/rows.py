@@ -177,9 +177,8 @@ class RowsContract:
         found = committed(harness, topic, rows)
         # Their content would not fit into the report of a failure.
         got = [record.value or b"" for record in found]
-        assert [(value[:1], len(value)) for value in got] == [
-            (bytes([65 + n]), size) for n, size in enumerate(sizes)
-        ]
+        shown = [(value[:1], len(value)) for value in got]
+        assert shown == [(bytes([65 + n]), size) for n, size in enumerate(sizes)], shown
         assert all(value == value[:1] * len(value) for value in got)
 
     @pytest.mark.parametrize("timestamp", [None, 5])
