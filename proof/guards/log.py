@@ -58,7 +58,7 @@ GUARDS = (
         "Of two identities that take a stream or a group at once, one is stopped.",
         never(_REGISTER, "_send", "claim.is_of_stream or claim.subject == write.known.subject"),
         f"{_SOURCES}test_of_two_identities_that_take_a_group_at_once_one_is_stopped",
-        outside="the model has one identity",
+        rows=("M_GROUPCLAIM", "M_STREAMCLAIM"),
     ),
     guard(
         "a first position is of the topics of the start",

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Model-checks eos.pml, offsets.pml and writes.pml: run.sh [short|pairs|live|all]. A row: name ; clean|violation ; flags ; sets.
+# Model-checks eos.pml and the smaller models: run.sh [short|pairs|live|all]. A row: name ; clean|violation ; flags ; sets.
 # JOBS=2 rows at a time, LIMIT=400 seconds each, MEM=7000 MB each; ONLY=pattern picks rows by name.
 # A row of the pairs may be cut by LIMIT or MEM: that is said, and is no failure. Needs spin and gcc.
 for tool in spin gcc; do
@@ -40,6 +40,7 @@ one() {
     *accepted*vis*"<2"*) w="(2) two visible copies";; *accepted*vis*==1*) w="(3) passed, not visible once";;
     *accepted*) w="(4) a stop without need";;
     *"]==vis"*) w="(2) a part of a batch is visible";;
+    *halted*) w="the end of the source";; *waits*) w="(4) two wait for each other";;
     *lost*) w="(4) a transaction is left that holds up readers";;
     *vis*"<2"*) w="(2) two visible copies";; *vis*==1*) w="(3) passed, not visible once";;
     *quiet*) w="(4) a quiet restart fails";; *"res[(i-1)]"*) w="(4) stuck";; *jc*) w="(4) two runs replace each other in turns";;
@@ -85,6 +86,8 @@ row "the driver's id waits for a marker" clean "$P1 -DNENDING=1 $Q" short
 row "the driver's id waits for a marker, an older decision" clean "$P1 -DOLD -DNENDING=1 $Q"
 row "the driver's id waits for a marker, commit() interrupted" tried "$P1 -DNENDING=1 -DNABANDON=1 $Q"
 row "the driver's id waits for a marker, a timeout" tried "$P1 -DNENDING=1 -DNTIMEOUT=1 $Q"
+row "the driver's id waits for ever" clean "$P1 -DNENDING=1 -DFOREVER"
+row "M_SETTLEWAITS" violation "$P1 -DNENDING=1 -DFOREVER -DM_SETTLEWAITS" short
 row "a coordinator forgets, an older decision" clean "$P1 -DOLD -DNFORGET=1 $Q"
 row "a coordinator forgets, two partitions" tried "$ONE -DOLD -DNFORGET=1 $Q"
 row "a witness cannot be read" clean "$P1 -DOLD -DNWITNESS=1 -DAGAIN -DQUIETCHK" short
@@ -289,4 +292,24 @@ row "M_HIGHEST" violation "-DM_HIGHEST" short
 row "M_FORGOTTEN" violation "-DM_FORGOTTEN" short
 row "M_NOCOMPARE" violation "-DM_NOCOMPARE" short
 row "M_LOSTIGNORED" violation "-DM_LOSTIGNORED -DNEXPIRE=1"
+MODEL=claims.pml
+head_ "two identities of one query that take a group, or a stream, at once"
+C="-DNCOPY=1"
+row "claims" clean "" short
+row "claims, three runs" clean "-DR=3"
+row "claims, a transaction times out" clean "-DNEXPIRE=1"
+row "claims, a directory is deleted" clean "-DNDELETE=1"
+row "claims, a directory is copied" clean "$C"
+row "claims, a directory is copied, three runs" clean "-DR=3 $C"
+row "claims, a stream is copied, without a group" clean "-DR=3 $C -DNOGROUP"
+row "claims, the old place is used again: a known limit" violation "-DR=3 $C -DNDELETE=1"
+row "claims in each other's partitions: a known limit" violation "-DCROSSED"
+row "reached: one of two identities is stopped" violation "-DREACH"
+row "M_GROUPCLAIM" violation "-DM_GROUPCLAIM" short
+row "M_STREAMCLAIM" violation "$C -DNOGROUP -DM_STREAMCLAIM" short
+row "M_CLAIMBEFORE" violation "-DM_CLAIMBEFORE"
+row "M_CLAIMNOWAIT" violation "-DM_CLAIMNOWAIT"
+row "M_NOLOOK" violation "-DM_NOLOOK"
+row "M_NORETIRE" violation "$C -DM_NORETIRE"
+row "M_RETIREBLIND" violation "$C -DM_RETIREBLIND"
 wait; cat "$B"/*.line; ! grep -qE 'UNEXPECTED|BUILD FAILED' "$B"/*.line

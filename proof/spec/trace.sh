@@ -1,6 +1,6 @@
 #!/bin/bash
 # trace.sh NAME "flags" [seconds]: the shortest counterexample (breadth first) as a list of steps.
-# MODEL=offsets.pml or MODEL=writes.pml for their rows.
+# MODEL=offsets.pml for the rows of that model, and so on.
 cd "$(dirname "$0")" || exit 2
 H=$PWD; MODEL=${MODEL:-eos.pml}; d=$H/build/$1-bfs; rm -rf "$d"; mkdir -p "$d"; cd "$d" || exit 2
 # shellcheck disable=SC2086  # the flags are words
