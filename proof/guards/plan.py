@@ -30,7 +30,7 @@ GUARDS = (
         never(_EXECUTOR, "settle_without_id", "describe_driver(...).is_ending"),
         f"{_LEADERLESS}test_what_is_decided_is_settled_before_the_drivers_id_is_free[plan]",
         f"{_LEADERLESS}test_what_is_decided_is_settled_before_the_drivers_id_is_free[abort]",
-        outside="the model's transactions end in one step",
+        rows=("M_SETTLEWAITS",),
     ),
     guard(
         "the log is made readable before the driver's id is initialised",

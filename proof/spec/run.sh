@@ -86,6 +86,8 @@ row "the driver's id waits for a marker" clean "$P1 -DNENDING=1 $Q" short
 row "the driver's id waits for a marker, an older decision" clean "$P1 -DOLD -DNENDING=1 $Q"
 row "the driver's id waits for a marker, commit() interrupted" tried "$P1 -DNENDING=1 -DNABANDON=1 $Q"
 row "the driver's id waits for a marker, a timeout" tried "$P1 -DNENDING=1 -DNTIMEOUT=1 $Q"
+row "the driver's id waits for ever" clean "$P1 -DNENDING=1 -DFOREVER"
+row "M_SETTLEWAITS" violation "$P1 -DNENDING=1 -DFOREVER -DM_SETTLEWAITS" short
 row "a coordinator forgets, an older decision" clean "$P1 -DOLD -DNFORGET=1 $Q"
 row "a coordinator forgets, two partitions" tried "$ONE -DOLD -DNFORGET=1 $Q"
 row "a witness cannot be read" clean "$P1 -DOLD -DNWITNESS=1 -DAGAIN -DQUIETCHK" short
