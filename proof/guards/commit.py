@@ -56,7 +56,7 @@ GUARDS = (
         "aborted ones appear with the next transaction of the same id.",
         swap(_CONTROL, "end", "self._leaders.find_missing(...)", "frozenset[Transaction]()"),
         "integration/test_markers.py::test_a_decided_transaction_is_ended_when_its_partitions_have_leaders",
-        outside="the model's transactions end in all partitions at once",
+        rows=("M_LEADER",),
     ),
     guard(
         "a repeated decision writes no rows beside those of its first attempt",
@@ -66,7 +66,7 @@ GUARDS = (
         "tests/protocol/test_leaderless.py::test_rows_are_not_written_beside_those_that_an_attempt_has_left_open_but_by_a_replay"
         "[it timed out]",
         "integration/test_markers.py::test_a_repeated_decision_does_not_bring_back_the_rows_of_its_first_attempt",
-        outside="the model's transactions end in all partitions at once",
+        rows=("M_REPEATED",),
     ),
     guard(
         "vote",

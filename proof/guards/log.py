@@ -84,7 +84,7 @@ GUARDS = (
         "A late request of a transaction acts on no other one.",
         drop(_REGISTER, "_send", "self._close_producer()"),
         f"{_IN_REGISTER}test_each_write_has_an_epoch_of_its_own",
-        rows=("M_ONEEPOCH",),
+        rows=("M_ONEEPOCH", "M_EPOCH"),
     ),
     guard(
         "a write of unknown outcome is read back",

@@ -40,7 +40,7 @@ one() {
     *accepted*vis*"<2"*) w="(2) two visible copies";; *accepted*vis*==1*) w="(3) passed, not visible once";;
     *accepted*) w="(4) a stop without need";;
     *"]==vis"*) w="(2) a part of a batch is visible";;
-    *halted*) w="the end of the source";; *waits*) w="(4) two wait for each other";;
+    *halted*|*hung*|*refused*) w="the end of the source";; *sent*) w="(1) commit without its own EndTxn";; *'!(alive'*) w="(4) stuck";; *waits*) w="(4) two wait for each other";;
     *lost*) w="(4) a transaction is left that holds up readers";;
     *vis*"<2"*) w="(2) two visible copies";; *vis*==1*) w="(3) passed, not visible once";;
     *quiet*) w="(4) a quiet restart fails";; *"res[(i-1)]"*) w="(4) stuck";; *jc*) w="(4) two runs replace each other in turns";;
@@ -312,4 +312,34 @@ row "M_CLAIMNOWAIT" violation "-DM_CLAIMNOWAIT"
 row "M_NOLOOK" violation "-DM_NOLOOK"
 row "M_NORETIRE" violation "$C -DM_NORETIRE"
 row "M_RETIREBLIND" violation "$C -DM_RETIREBLIND"
+MODEL=leaderless.pml
+head_ "a transaction ends while its partition has no leader (KAFKA-20734)"
+L="-DNTIMEOUT=1 -DLOOKAGAIN"; V="-DINLINE -DNB=1"
+row "leaderless" clean "-DNDOWN=2" short
+row "leaderless, an attempt fails" clean "-DNFAIL=1 -DNDOWN=2"
+row "leaderless, the leader goes at an abort" clean "-DNRACE=1 -DNFAIL=1"
+row "leaderless, it times out unlisted: a known limit" violation "-DNTIMEOUT=1"
+row "leaderless, looked again behind the list" clean "$L -DNFAIL=1 -DNRACE=1 -DNDOWN=2"
+row "leaderless, inline" clean "$V -DNFAIL=1 -DNDOWN=2" short
+row "leaderless, inline, the log too" clean "$V -DNFAIL=1 -DNTIMEOUT=1 -DNLOG=1"
+row "leaderless, inline, two batches: a known limit" violation "-DINLINE"
+row "reached: something has hung" violation "-DREACH -DNFAIL=1"
+row "M_LEADER" violation "-DM_LEADER" short
+row "M_LOOK" violation "$L -DM_LOOK"
+row "M_UNSEEN" violation "$L -DM_UNSEEN"
+row "M_LOOKONCE" violation "-DNRACE=1 -DM_LOOKONCE"
+row "M_ATTEMPT" violation "-DNFAIL=1 -DM_ATTEMPT" short
+row "M_REPEATED" violation "$V -DNFAIL=1 -DM_REPEATED" short
+row "M_LOGINIT" violation "$V -DNLOG=1 -DNDOWN=0 -DM_LOGINIT" short
+MODEL=late.pml
+head_ "each request of a transaction may arrive twice, or late"
+row "requests" clean "-DNLATE=2 -DNABORT=2 -DNB=3" short
+row "requests, the group does not ask" clean "-DNLATE=2 -DNABORT=2 -DNB=3 -DNOASK"
+row "requests, one epoch, a late AddPartitionsToTxn" clean "-DM_EPOCH -DKIND=ADD_PARTITION"
+row "requests, one epoch, a late Produce" clean "-DM_EPOCH -DKIND=PRODUCE"
+row "requests, one epoch, a late AddOffsetsToTxn" clean "-DM_EPOCH -DKIND=ADD_OFFSETS"
+row "reached: a late request is refused" violation "-DREACH"
+row "M_EPOCH, a late EndTxn" violation "-DM_EPOCH -DKIND=END" short
+row "M_EPOCH, a late TxnOffsetCommit" violation "-DM_EPOCH -DKIND=COMMIT_OFFSET" short
+row "M_ASK" violation "-DNABORT=1 -DM_ASK" short
 wait; cat "$B"/*.line; ! grep -qE 'UNEXPECTED|BUILD FAILED' "$B"/*.line
