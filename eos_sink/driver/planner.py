@@ -19,7 +19,7 @@ from eos_sink.driver.batch_metrics import log_superseded
 from eos_sink.driver.hanging import end_hanging
 from eos_sink.driver.planned_topics import PlannedTopics
 from eos_sink.driver.processes import current_run, is_dead_here, uses_tcp_to_spark
-from eos_sink.driver.reconcile import Actor, bring_to_rest, settle_without_id
+from eos_sink.driver.reconcile import Actor, bring_to_rest, list_committed, settle_without_id
 from eos_sink.driver.session import DriverSession
 from eos_sink.errors import EosSinkError, OperatorNeededError, SupersededError
 from eos_sink.kafka.deadline import Deadline
@@ -40,7 +40,7 @@ from eos_sink.protocol.model import (
 )
 from eos_sink.protocol.reconcile import Role, View
 from eos_sink.protocol.rules import check_unrecorded
-from eos_sink.protocol.values import MAY_HAVE_COMMITTED, RECORDED_MS, MemberRefused, MemberState
+from eos_sink.protocol.values import RECORDED_MS, MemberRefused, MemberState
 from eos_sink.sink_options import SinkOptions
 
 if TYPE_CHECKING:
@@ -336,10 +336,9 @@ class Planner:
         """Before the driver's id is inited: its state may be the last trace of a lost log."""
         if self._register.has_record(deadline):
             return
-        prefix, control = f"{self._names.group}-", self._kafka.control()
-        states = control.list_transactions(prefix, deadline, *MAY_HAVE_COMMITTED)
+        states = list_committed(self._kafka, f"{self._names.group}-", deadline)
         # Listed before the log is read: what another run commits meanwhile has its record by then.
-        if any(each.has_committed for each in states) and not self._register.read(deadline).seq:
+        if states and not self._register.read(deadline).seq:
             check_unrecorded(self._names, states)
 
     def _check_source(self, source: SourceReader, view: View, deadline: Deadline) -> View:

@@ -25,7 +25,15 @@ from eos_sink.protocol.model import Decision, Entry, PlanToken
 from eos_sink.protocol.outcome import Evidence, Source, missing
 from eos_sink.protocol.reconcile import Role, Step, View, next_step
 from eos_sink.protocol.rules import in_doubt, undecided
-from eos_sink.protocol.values import EndOutcome, FirstOpen, Place, Transaction, TransactionStatus
+from eos_sink.protocol.values import (
+    MAY_HAVE_COMMITTED,
+    EndOutcome,
+    FirstOpen,
+    Place,
+    Transaction,
+    TransactionState,
+    TransactionStatus,
+)
 
 # For the text of an error, after the step's own deadline.
 _EXPLAIN_S = 5.0
@@ -111,6 +119,12 @@ def list_undecided(
     """The query's open transactions that the decision does not name."""
     prefix, is_open = f"{names.group}-", TransactionStatus.ONGOING
     return undecided(names, kafka.control().list_transactions(prefix, deadline, is_open), decision)
+
+
+def list_committed(kafka: Kafka, prefix: str, deadline: Deadline) -> list[TransactionState]:
+    """The ids under a prefix whose state tells that a transaction of them was committed."""
+    states = kafka.control().list_transactions(prefix, deadline, *MAY_HAVE_COMMITTED)
+    return [each for each in states if each.has_committed]
 
 
 def _trace(step: Step, view: View, actor: Actor) -> None:

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from eos_sink.driver.evidence import ask_topics
 from eos_sink.driver.processes import is_dead_here
+from eos_sink.driver.reconcile import list_committed
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Admin
@@ -35,12 +36,7 @@ from eos_sink.ops.status import (
 )
 from eos_sink.protocol.model import Decision
 from eos_sink.protocol.outcome import Evidence, Outcome, Source, evidence_in_log, missing, outcome
-from eos_sink.protocol.values import (
-    MAY_HAVE_COMMITTED,
-    Transaction,
-    TransactionState,
-    TransactionStatus,
-)
+from eos_sink.protocol.values import Transaction, TransactionState, TransactionStatus
 
 T = TypeVar("T")
 # Records kept of a query. More than the records that repeat one decision, so that the first record
@@ -186,9 +182,8 @@ class Observer:
         """Nothing is committed without a record, so a log without queries may have lost them."""
         states: list[TransactionState] = []
         with self._collect_problems():
-            control = self._admin.control()
-            states = control.list_transactions(self._prefix, _share(deadline), *MAY_HAVE_COMMITTED)
-        return tuple(each.transaction.transactional_id for each in states if each.has_committed)
+            states = list_committed(self._admin, self._prefix, _share(deadline))
+        return tuple(each.transaction.transactional_id for each in states)
 
     def _gather_evidence(
         self, known: dict[str, History], names: dict[str, QueryNames], deadline: Deadline
