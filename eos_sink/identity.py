@@ -140,8 +140,12 @@ class Origin:
     topic: str | None = None
 
     def __str__(self) -> str:
-        named = {"eos.id": self.eos_id, "checkpoint": self.checkpoint, "query name": self.name}
-        named["topic"] = self.topic
+        named = {
+            "eos.id": self.eos_id,
+            "checkpoint": self.checkpoint,
+            "query name": self.name,
+            "topic": self.topic,
+        }
         known = [f"{what} {value!r}" for what, value in named.items() if value]
         kind = ["batch write"] if self.batch else []
         return ", ".join(kind + known) or "no name"

@@ -12,7 +12,7 @@ from dataclasses import replace
 from eos_sink.decision_log.start_notes import read_note, write_note
 from eos_sink.driver.checkpoint_files import CheckpointFiles, await_begun, check_query
 from eos_sink.driver.group_claims import find_movers, find_writers
-from eos_sink.errors import EosSinkError, OperatorNeededError
+from eos_sink.errors import ClusterError, EosSinkError, OperatorNeededError
 from eos_sink.identity import QueryNames, shown_location
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, Unseen
@@ -188,14 +188,15 @@ class SourceReader:
             what = "has no metadata or no offsets of a batch"
             raise stop(Reason.NO_CHECKPOINT, what=what)
         batch = BatchId.numbered_by(self._numbering, stream, number)
-        # A replay, or an old checkpoint, which the tasks refuse.
-        again = any(each.stream == batch.stream and each.batch >= number for each in record.decided)
         former, note = None, None
         if record.source is None:
             note = read_note(self._kafka, self._source.group, deadline)
-        if again and note is None:
+        if any(each.stream == batch.stream and each.batch >= number for each in record.decided):
+            # A replay, or an old checkpoint, which the tasks refuse.
+            if note is not None:
+                self._check_noted(record, self.read(record, batch, deadline), note)
             return None
-        if not again and is_new_stream(record, batch):
+        if is_new_stream(record, batch):
             former = self.check_former(record.source, batch, deadline)
             if former is not None:
                 source = former[1].source
@@ -208,10 +209,7 @@ class SourceReader:
             ):
                 raise self.refuse_begun(batch, note, deadline)
         now = self.read(record, batch, deadline)
-        if note and (is_old := of_old_topics(record, now, note)):
-            raise self._moved_group(*former) if former else is_old
-        if again:
-            return None
+        self._check_noted(record, now, note, former)
         try:
             moved = self.check(record, now, deadline)
         except OperatorNeededError:
@@ -220,6 +218,24 @@ class SourceReader:
             # Its remedy is for the identity that has the position.
             raise self._moved_group(*former) from None
         return first_position(record, now, moved, follows=former is not None)
+
+    def _check_noted(
+        self,
+        record: LogRecord,
+        now: SourceBatch,
+        note: StartNote | None,
+        former: tuple[QueryNames, LogRecord] | None = None,
+    ) -> None:
+        """Check that the offsets are not of topics that were made again since a start's note.
+
+        Args:
+            former: the identity that the batch goes on from: the remedy is for that one.
+
+        Raises:
+            OperatorNeededError: they may be; see `of_old_topics`.
+        """
+        if note and (is_old := of_old_topics(record, now, note)):
+            raise self._moved_group(*former) if former else is_old
 
     def check_former(
         self, known: SourcePosition | None, batch: BatchId | None, deadline: Deadline
@@ -369,7 +385,12 @@ def read_bounds(
     bounds: dict[Place, tuple[int, int]] = {}
     for place, at in kafka.list_offsets(places, deadline).items():
         if isinstance(at, Unseen):
-            needed = [Acl("Read", Resource.TOPIC, place[0])]
-            raise at.error(f"Topic {place[0]} of the source cannot be seen", needed)
+            raise unseen_topic(place[0], at)
         bounds[place] = at.start, at.end
     return bounds
+
+
+def unseen_topic(name: str, why: Unseen) -> ClusterError:
+    """The error that a topic of the source cannot be seen."""
+    needed = [Acl("Read", Resource.TOPIC, name)]
+    return why.error(f"Topic {name} of the source cannot be seen", needed)

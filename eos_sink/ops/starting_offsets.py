@@ -14,11 +14,10 @@ from eos_sink.decision_log.hanging import end_in_log
 from eos_sink.decision_log.start_notes import read_note, write_note
 from eos_sink.driver.checkpoint_files import CheckpointFiles
 from eos_sink.driver.reconcile import settle
-from eos_sink.driver.source_reader import SourceReader, read_logs
+from eos_sink.driver.source_reader import SourceReader, read_logs, unseen_topic
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, TopicDescription
-from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.messages import Reason, as_json, named, stop
 from eos_sink.options import parse_batch_options, parse_options
@@ -219,8 +218,7 @@ class _Query:
             if isinstance(view, TopicDescription):
                 places += ((name, number) for number in view.partitions)
             elif view is not None:
-                what = f"Topic {name} of the source cannot be seen"
-                raise view.error(what, [Acl("Read", Resource.TOPIC, name)])
+                raise unseen_topic(name, view)
             elif selected is not None and selected.names is not None:
                 raise stop(Reason.SOURCE_TOPIC_MISSING, topic=name)
         return [each for each in places if selected is None or selected.reads(each)]

@@ -165,7 +165,7 @@ def _check_route(decision: Decision, plan: Plan) -> None:
 
 
 def check_former(
-    decision: Decision, former: QueryNames, record: LogRecord, group: str = ""
+    decision: Decision, former: QueryNames, record: LogRecord, group: str
 ) -> BatchId | None:
     """Check that a query has not decided this batch, or a later one, under an identity that it had
     before: its `eos.id`, prefix, checkpoint location or way of writing was changed before Spark had

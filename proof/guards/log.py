@@ -65,7 +65,7 @@ GUARDS = (
         "Rows that were read before a topic was made again do not count in the new one.",
         drop(
             "eos_sink/driver/source_reader.py",
-            "check_first",
+            "_check_noted",
             "if note and (is_old := ...):",
         ),
         f"{_SOURCES}test_a_source_that_is_made_again_in_the_very_first_batch_is_noticed",
