@@ -124,9 +124,9 @@ class View:
         return replace(self, listed=self.listed | transactions - decided)
 
     def doing(self, step: Step) -> View:
-        """The same while a step is done. Where something is aborted something else may hang, from
-        an earlier attempt."""
-        again = {Step.LOOK} if step is Step.ABORT else set()
+        """The same while a step is done. What was open when it was looked for, and is not listed,
+        may hang; where something is aborted so may something else, from an earlier attempt."""
+        again = {Step.LOOK} if step in (Step.LIST, Step.ABORT) else set()
         return replace(self, done=(self.done | {step}) - again)
 
     def again(self) -> View:

@@ -14,7 +14,6 @@
  *   NTIMEOUT   a transaction times out
  *   NFAIL      an attempt of a task, or of the driver's write, fails and is repeated
  *   NRACE      the leader goes between the look for it and the marker of an abort
- *   LOOKAGAIN  is no fault: LOOK comes again behind LIST, which the code does not do
  * What is asserted, with the numbers of eos.pml:
  *   (2) no row is visible twice
  *   (3) after a batch its row is visible once
@@ -103,13 +102,16 @@ inline LOOK() {
 #endif
 /* [check_ended] a repeated attempt only looks */
 #define MAY_BE_OPEN (!leader || hangs)
-/* [LIST, FENCE, ABORT] what is open and not decided */
-inline GIVE_UP() {
+/* what is open and not decided: its epoch */
+inline LIST() { atomic { listed = (st == ONGOING && !DECIDED -> ep : 0) } }
+/* [FENCE, ABORT] exactly this */
+#define OPEN_ (listed == ep && st == ONGOING)
+inline ABORT() {
 	atomic {
 		if
-		:: st == ONGOING && !DECIDED && CAN_END -> END(0); ended = 1
-		:: st == ONGOING && !DECIDED && leader && nrace > 0 -> nrace--; leader = 0; END(0); ended = 1
-		:: st == ONGOING && !DECIDED && !CAN_END -> goto fail
+		:: OPEN_ && CAN_END -> END(0)
+		:: OPEN_ && leader && nrace > 0 -> nrace--; leader = 0; END(0)
+		:: OPEN_ && !CAN_END -> goto fail
 		:: else
 		fi } }
 
@@ -123,7 +125,7 @@ inline COMMIT() {
 		fi } }
 
 proctype Run(byte id) {
-	byte b, e, k, tries; bit ended, lost;
+	byte b, e, k, tries, listed; bit lost;
 	{
 	/* the first plan, or one after a plan that came to nothing */
 	COMMIT();
@@ -134,14 +136,20 @@ proctype Run(byte id) {
 		:: db != 0 && vis[db-1] == 0 && left[db-1] != 0 -> goto fail       /* hidden */
 		:: db != 0 && vis[db-1] == 0 && left[db-1] == 0 -> lost = 1; printf("MSC: batch %d is lost\n", db-1)
 		:: else
-		fi;
-		ended = 0 }
-	GIVE_UP();
-#ifdef LOOKAGAIN
+		fi }
+	LIST();
+#ifndef M_LISTBLIND
 	LOOK();
-#elif !defined(M_LOOKONCE)
-	if :: ended -> LOOK() :: else fi;
 #endif
+	if
+	:: listed != 0 ->
+		ABORT();
+#ifndef M_LOOKONCE
+		LOOK();
+#endif
+		listed = 0
+	:: else
+	fi;
 	atomic { b = cn; if :: b == NB -> goto end :: else fi }
 batch:
 	if :: db == b+1 && !lost -> goto passed :: else fi;
@@ -178,12 +186,13 @@ passed:
 			goto end
 		fi }
 abort:	/* Spark calls abort(), and starts the query again */
-	GIVE_UP();
+	LIST();
+	ABORT();
 	} unless { !alive[id] };
 fail:
 	atomic { alive[id] = 0 }
 end:
-	atomic { alive[id] = 0; b = 0; e = 0; k = 0; tries = 0; ended = 0; lost = 0 }
+	atomic { alive[id] = 0; b = 0; e = 0; k = 0; tries = 0; listed = 0; lost = 0 }
 }
 #else
 
@@ -202,7 +211,7 @@ inline OPEN() {
 #endif
 
 proctype Run(byte id) {
-	byte b, e, k, tries; bit ended;
+	byte b, e, k, tries;
 	{
 	OPEN();
 	atomic { !rhangs || !alive[id]; b = db }        /* the log is read to its end */
@@ -249,7 +258,7 @@ done:	/* what the driver has committed itself may hang until the next start [LOO
 fail:
 	atomic { alive[id] = 0 }
 end:
-	atomic { alive[id] = 0; b = 0; e = 0; k = 0; tries = 0; ended = 0 }
+	atomic { alive[id] = 0; b = 0; e = 0; k = 0; tries = 0 }
 }
 #endif
 
