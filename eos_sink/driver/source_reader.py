@@ -197,7 +197,7 @@ class SourceReader:
                 self._check_noted(record, self.read(record, batch, deadline), note)
             return None
         if is_new_stream(record, batch):
-            former = self.check_former(record.source, batch, deadline)
+            former = self.check_former(record, batch, deadline)
             if former is not None:
                 source = former[1].source
                 if source is not None:
@@ -238,13 +238,13 @@ class SourceReader:
             raise self._moved_group(*former) if former else is_old
 
     def check_former(
-        self, known: SourcePosition | None, batch: BatchId | None, deadline: Deadline
+        self, known: LogRecord, batch: BatchId | None, deadline: Deadline
     ) -> tuple[QueryNames, LogRecord] | None:
         """Check that a query whose checkpoint is new to its record has not gone on under another
         identity, or goes on from there.
 
         Args:
-            known: the position under this identity.
+            known: the latest record of this identity.
             batch: that Spark has begun, or begins next; None: there is no checkpoint.
 
         Returns:
@@ -307,8 +307,9 @@ class SourceReader:
         known = record.source
         if handover.needs_group:
             committed = self._kafka.group_offsets(group, deadline)
-            if known and not known.stale and known.group == group and known.differs(committed):
-                self._check_movers(known, deadline)
+            is_copy = known and not known.stale and known.group == group
+            if known.differs(committed) if known and is_copy else committed:
+                self._check_movers(record, deadline)
             handover = replace(handover, committed=committed)
         if handover.needs_logs:
             begins = now.start if now else ()
@@ -316,20 +317,19 @@ class SourceReader:
             handover = replace(handover, logs=logs)
         return judge(handover)
 
-    def _check_movers(
-        self, known: SourcePosition | None, deadline: Deadline, number: int = 0
-    ) -> None:
+    def _check_movers(self, known: LogRecord, deadline: Deadline, number: int = 0) -> None:
         """Check that no other identity has moved the group further, to write to the same topic: it
-        would be the query's, which changes its identity only with its checkpoint.
+        would be the query's, which changes its identity only with its checkpoint. One that the
+        query has just gone to is where this one is, and may be about to decide.
 
         Args:
-            known: the position under this identity.
+            known: the latest record of this identity.
             number: of the batch that Spark runs. Its checkpoint is no copy's unless it is 0.
 
         Raises:
             OperatorNeededError: one has.
         """
-        furthest, last = -1 if known is None else known.progress, None
+        furthest, last = known.source.progress - known.is_left if known.source else -1, None
         movers, self.claims = find_movers(self._kafka, self._source.group, deadline)
         for other, record in movers:
             at = record.source.progress if record.source else -1

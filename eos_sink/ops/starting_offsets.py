@@ -183,7 +183,7 @@ class _Query:
         stream, number = files.stream_id() or "", files.latest_batch()
         is_done = number is not None and files.latest_commit() == number
         begun = None if number is None else BatchId(stream, number + is_done)
-        if self._reader.check_former(None, begun, self._deadline) and not is_done:
+        if self._reader.check_former(self.record, begun, self._deadline) and not is_done:
             return None
         if begun is None:
             # Where a first batch has begun that was there unfinished, the next one begins.

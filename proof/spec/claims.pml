@@ -64,7 +64,7 @@ byte zombies = NZOMBIE, ncopy = NCOPY, ndelete = NDELETE, nexpire = NEXPIRE;
 bit  other, halted;      /* for the assertions only */
 
 #define RETIRER (R+1+id)
-#define LEFT (ds[OTHER] != 0 && rt[OTHER*NS+ds[OTHER]-1])
+#define LEFT(x) (ds[x] != 0 && rt[(x)*NS+ds[x]-1])
 #define START (begin+b)
 #define MINE (owner[i] == id+1)
 #define DECIDED ex[AT(i)]
@@ -145,7 +145,10 @@ proctype Run(byte id; bit i) {
 		:: known ->
 			atomic {
 				if
-				:: pos[OTHER] > start && !LEFT -> STOP("MSC: run %d stops: the other identity has moved the group\n")
+				:: pos[OTHER] > start && !LEFT(OTHER) -> STOP("MSC: run %d stops: the other identity has moved the group\n")
+#ifndef M_LEFTEQUAL
+				:: pos[OTHER] == start && LEFT(i) && !LEFT(OTHER) -> STOP("MSC: run %d stops: the query has gone to the other identity\n")
+#endif
 				:: else
 				fi }
 		:: else
@@ -196,11 +199,17 @@ batch:
 			atomic { if :: ex[AT(OTHER)] > b -> STOP("MSC: run %d stops: the other identity has decided the batch\n") :: else fi }
 #ifndef M_NORETIRE
 			if
+#if !defined(NOGROUP) && !defined(M_FOLLOWED)
+			:: ex[AT(OTHER)] != 0 && rt[AT(OTHER)] && !LEFT(OTHER) -> STOP("MSC: run %d stops: another stream has followed there\n")
+#endif
 			:: ex[AT(OTHER)] != 0 && !rt[AT(OTHER)] ->
 				atomic { OPEN(OTHER,RETIRER); printf("MSC: run %d opens the log of the other identity\n", id) }
 				atomic {
 #ifndef M_RETIREBLIND
 					if :: ex[AT(OTHER)] > b -> STOP("MSC: run %d stops: the other identity has decided the batch\n") :: else fi;
+#endif
+#if !defined(NOGROUP) && !defined(M_FOLLOWED)
+					if :: rt[AT(OTHER)] && !LEFT(OTHER) -> STOP("MSC: run %d stops: another stream has followed there\n") :: else fi;
 #endif
 					if
 					:: owner[OTHER] != RETIRER -> goto fail

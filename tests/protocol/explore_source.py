@@ -36,6 +36,7 @@ from tests.protocol.world import TOPIC, given_options, log
 MOST_RUNS = 25
 ELSEWHERE = "elsewhere"
 ROWS = 12
+_PATH = "/checkpoint"
 _SOON_S = (0.0, 0.0, 0.1, 1.0)
 # Longer than a step of the sink.
 _LATE_S = (*_SOON_S, 1_000.0)
@@ -160,7 +161,7 @@ class SourceStory:
             **{
                 "eos.id": "story",
                 "eos.source.group.id": self._group,
-                "checkpointLocation": "/checkpoint",
+                "checkpointLocation": _PATH,
                 "subscribe": INPUT,
             }
         )
@@ -309,9 +310,7 @@ class SourceStory:
             if fault is Fault.PUT_BACK and self._copies and not self.scene.zombies:
                 self.world.checkpoint = copy.deepcopy(self._copies[-1])
             elif fault is Fault.MOVE:
-                self._given["checkpointLocation"] += "-moved"
-                self.world.checkpoint = copy.deepcopy(self.world.checkpoint)
-                self._switch(on="eos.source.group.id" in self._given)
+                self._move()
             elif fault is Fault.SWITCH:
                 self._switch(on="eos.source.group.id" not in self._given)
             else:
@@ -321,6 +320,15 @@ class SourceStory:
             # Nobody replaces a checkpoint, or goes on with what is left of one, without the option.
             self._switch(on=True)
         self._accept_another_query()
+
+    def _move(self) -> None:
+        """To another path, or back to the first one, where nothing is left."""
+        is_moved = self._given["checkpointLocation"] != _PATH
+        self._given["checkpointLocation"] = _PATH if is_moved else f"{_PATH}-moved"
+        moved = copy.deepcopy(self.world.checkpoint)
+        new = Checkpoint(None, state=self.plot.stateful)
+        self.world.checkpoint = new if is_moved else moved
+        self._switch(on="eos.source.group.id" in self._given)
 
     def _accept_another_query(self) -> None:
         """With another identity and another topic it is another query, which writes the batch that

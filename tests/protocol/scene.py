@@ -74,7 +74,7 @@ class Fault(Enum):
     LOSE_OFFSETS = "the offset log of the checkpoint is deleted"
     LOSE_COMMITS = "the commit log of the checkpoint is deleted"
     PUT_BACK = "the next start has an old copy of the checkpoint"
-    MOVE = "the next start has the checkpoint at another path"
+    MOVE = "the next start has the checkpoint at another path, or a new one at the first path again"
     SWITCH = "the next start is without eos.source.group.id, or with it again"
     EXPIRE_GROUP = "the source's offsets of the group expire"
     RESET_GROUP = "the source's offsets of the group are reset"

@@ -176,6 +176,23 @@ def test_a_change_of_identity_that_hung_is_refused_once_the_query_has_a_new_chec
     assert play(SourcePlot(strikes, True, True, True, chosen=2)).violations == []
 
 
+def test_a_group_that_the_query_has_moved_under_another_identity_is_not_foreign() -> None:
+    """Its directory was moved; the run there hung in its first decision while a new checkpoint
+    began at the old path. With another group, as for a foreign one, it would read all rows again.
+    """
+    moved = Strike(Fault.MOVE, 98), Strike(Fault.KILL_RUN, 99), Strike(Fault.LEAVE_RUN, 177, 60)
+    strikes = (*moved, Strike(Fault.MOVE, 178), Strike(Fault.KILL_RUN, 179))
+    assert play(SourcePlot(strikes, nameless=True)).violations == []
+
+
+def test_an_identity_that_the_query_has_left_is_not_where_a_new_checkpoint_begins() -> None:
+    """The new identity has retired the stream under the former one and not decided a batch: both
+    are at the same offsets."""
+    moved = Strike(Fault.MOVE, 300), Strike(Fault.KILL_RUN, 301), Strike(Fault.LEAVE_RUN, 480, 220)
+    strikes = (*moved, Strike(Fault.MOVE, 481), Strike(Fault.KILL_RUN, 482))
+    assert play(SourcePlot(strikes, nameless=True)).violations == []
+
+
 def test_who_gives_up_state_as_told_is_not_refused() -> None:
     ends = Strike(Fault.OTHER_DEFAULTS, 311), Strike(Fault.DELETE, 311)
     story = play(SourcePlot((Strike(Fault.RESET_GROUP, 259), *ends), stateful=True))
