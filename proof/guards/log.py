@@ -80,6 +80,18 @@ GUARDS = (
         outside="the model's topics stay",
     ),
     guard(
+        "an identity that the query has left is not where a new checkpoint begins",
+        "The one that it has gone to may be at the same offset, and about to decide.",
+        swap(
+            "eos_sink/driver/source_reader.py",
+            "_check_movers",
+            "known.source.progress - known.is_left",
+            "known.source.progress",
+        ),
+        f"{_SOURCES}test_an_identity_that_the_query_has_left_is_not_where_a_new_checkpoint_begins",
+        rows=("M_LEFTEQUAL",),
+    ),
+    guard(
         "an epoch of the driver has one transaction",
         "A late request of a transaction acts on no other one.",
         drop(_REGISTER, "_send", "self._close_producer()"),

@@ -81,6 +81,7 @@ FUNCTIONS = (
             "View.of",
             "View.at",
             "View.listing",
+            "View.doing",
         )
     ),
     Function(
