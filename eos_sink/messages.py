@@ -781,7 +781,7 @@ class Reason:
         "there are lost, and the state of its checkpoint with them, since a new one has to begin "
         "behind them. Nothing was written.",
         "Run {offsets} --drop {gone_topics} --give-up-state: the query goes on at the first row "
-        f"that is there. Delete the checkpoint directory {{location}}, and {_START}",
+        "that is there. {anew}",
         "places",
     )
     ROWS_GONE_BEFORE_GROUP = Text(
@@ -1272,6 +1272,11 @@ def _restart(facts: _Facts) -> str:
     known, batch = facts["known"], facts["batch"]
     if known and batch and known.batch.stream == batch.stream and known.needs_checkpoint:
         return "Restore the newest copy of the checkpoint, and start the query again."
+    return _anew(facts)
+
+
+def _anew(facts: _Facts) -> str:
+    """How the query begins a new checkpoint."""
     if facts["location"] is None:
         return f"{_START[0].upper()}{_START[1:]}"
     return (
@@ -1325,6 +1330,7 @@ _DERIVED: dict[str, Callable[[_Facts], Any]] = {
     "begins_new": _begins_new,
     "last": _last,
     "restart": _restart,
+    "anew": _anew,
     "stale_since": lambda facts: (
         f"a batch was decided after {facts['last']}"
         if facts["known"]

@@ -6,7 +6,7 @@ group has a copy for other tools. Spark's checkpoint says where each batch begin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from eos_sink.errors import EosSinkError
@@ -27,7 +27,7 @@ from eos_sink.protocol.source_rules import (
     last_stream,
     returns_to_start,
 )
-from eos_sink.protocol.values import Offsets
+from eos_sink.protocol.values import Offsets, Place
 
 
 @dataclass(frozen=True)
@@ -181,12 +181,10 @@ def _check_topics(handover: Handover) -> None:
     if made_again:
         places = (place for place in known.reached if place[0] in made_again)
         gone = dict.fromkeys(places, MADE_AGAIN)
-        reason = Reason.ROWS_GONE
         if known.stale:
             reason = Reason.POSITION_OF_OLD_TOPIC
-        elif known.needs_checkpoint and not handover.is_new:
-            reason = Reason.ROWS_GONE_UNDER_STATE
-        raise stop(reason, batch=handover.batch, known=known, places_gone=gone)
+            raise stop(reason, batch=handover.batch, known=known, places_gone=gone)
+        raise _rows_gone(handover, known, gone)
 
 
 def _check_visible(handover: Handover) -> None:
@@ -235,7 +233,16 @@ def _check_kept(handover: Handover) -> None:
         return
     gone = handover.logs.find_gone(known, handover.reads)
     if gone:
-        raise stop(Reason.ROWS_GONE, batch=handover.batch, known=known, places_gone=gone)
+        raise _rows_gone(handover, known, gone)
+
+
+def _rows_gone(
+    handover: Handover, known: SourcePosition, gone: Mapping[Place, str]
+) -> EosSinkError:
+    """No checkpoint goes on in a topic that was made again, so its state is gone, too."""
+    under_state = known.needs_checkpoint and MADE_AGAIN in gone.values()
+    reason = Reason.ROWS_GONE_UNDER_STATE if under_state else Reason.ROWS_GONE
+    return stop(reason, batch=handover.batch, known=known, places_gone=gone)
 
 
 def _check_group(handover: Handover) -> None:

@@ -72,6 +72,7 @@ def frames(number: int, source: SourcePosition = KNOWN) -> LogRecord:
     return record(replace(source, batch=batch), decision=replace(DECIDED, batch=batch))
 
 
+AGAIN_A = replace(LOGS, ids=AGAIN)
 GONE_A = replace(LOGS, bounds={**BOUNDS, A: (11, 100)})
 SHORT_A = replace(LOGS, bounds={**BOUNDS, A: (0, 9)})
 STATEFUL = replace(KNOWN, stateful=True)
@@ -104,7 +105,10 @@ UNWRITTEN = replace(frames(-1), decision=None)
             {"now": replace(NEXT, topics=AGAIN), "record": known(stateful=True)},
             Reason.ROWS_GONE_UNDER_STATE,
         ),
-        ({"now": replace(FIRST, topics=AGAIN), "record": known(stateful=True)}, Reason.ROWS_GONE),
+        (
+            {"now": replace(FIRST, topics=AGAIN), "record": known(stateful=True)},
+            Reason.ROWS_GONE_UNDER_STATE,
+        ),
         ({"now": replace(starts(a=9), topics=AGAIN)}, Reason.ROWS_GONE),
         # Only the old checkpoint has it.
         ({"record": known(stateful=True)}, Reason.LOST_STATE),
@@ -170,6 +174,11 @@ UNWRITTEN = replace(frames(-1), decision=None)
         ({"logs": SHORT_A}, Reason.ROWS_GONE),
         ({"logs": GONE_A, "now": NEXT}, None),
         ({"logs": GONE_A, "now": None}, Reason.ROWS_GONE),
+        ({"logs": GONE_A, "record": known(stateful=True)}, Reason.ROWS_GONE),
+        (
+            {"logs": AGAIN_A, "now": None, "record": known(others=True)},
+            Reason.ROWS_GONE_UNDER_STATE,
+        ),
         ({"logs": GONE_A, "committed": {A: 9, B: 20}}, Reason.ROWS_GONE),
         # The group is elsewhere.
         ({"committed": {A: 9, B: 20}}, Reason.GROUP_DIFFERS),

@@ -199,6 +199,14 @@ def test_who_gives_up_state_as_told_is_not_refused() -> None:
     assert (story.violations, story.met) == ([], {"OperatorNeededError": 2})
 
 
+def test_state_is_given_up_with_the_topic_that_was_made_again() -> None:
+    """An old checkpoint would not be taken any more."""
+    story = play(
+        SourcePlot((Strike(Fault.SOURCE_AGAIN, 246),), keeps=True, stateful=True, chosen=2)
+    )
+    assert (story.violations, story.met["OperatorNeededError"]) == ([], 1)
+
+
 def test_a_first_batch_that_sparks_own_sink_has_begun_is_for_that_to_finish() -> None:
     """Without its checkpoint its rows would be there twice."""
     story = play(SourcePlot((Strike(Fault.OTHER_SINK, 16),), own_sink=True))
