@@ -307,8 +307,12 @@ class SourceReader:
         known = record.source
         if handover.needs_group:
             committed = self._kafka.group_offsets(group, deadline)
-            is_copy = known and not known.stale and known.group == group
-            if known.differs(committed) if known and is_copy else committed:
+            if known is None:
+                is_moved = bool(committed)
+            else:
+                is_copy = not known.stale and known.group == group
+                is_moved = is_copy and bool(known.differs(committed))
+            if is_moved:
                 self._check_movers(record, deadline)
             handover = replace(handover, committed=committed)
         if handover.needs_logs:
