@@ -86,7 +86,7 @@ def test_a_user_who_obeys_has_each_row_once() -> None:
 @pytest.mark.long
 def test_a_copy_that_is_too_old_is_put_back_once_and_the_lost_rows_given_up() -> None:
     stories = []
-    for at in range(150, 300, 3):
+    for at in range(150, 360, 3):
         faults = (
             (Fault.COPY, 99),
             (Fault.KILL_RUN, at),
