@@ -68,6 +68,12 @@ bit  other, halted;      /* for the assertions only */
 #define START (begin+b)
 #define MINE (owner[i] == id+1)
 #define DECIDED ex[AT(i)]
+/* [check_former] another stream has followed there, of the same group */
+#if defined(NOGROUP) || defined(M_FOLLOWED)
+#define HAS_FOLLOWED false
+#else
+#define HAS_FOLLOWED (rt[AT(OTHER)] && !LEFT(OTHER))
+#endif
 /* reading claims waits for open transactions before the end that is read to */
 #ifdef M_CLAIMNOWAIT
 #define IS_READ(open,end) true
@@ -199,18 +205,14 @@ batch:
 			atomic { if :: ex[AT(OTHER)] > b -> STOP("MSC: run %d stops: the other identity has decided the batch\n") :: else fi }
 #ifndef M_NORETIRE
 			if
-#if !defined(NOGROUP) && !defined(M_FOLLOWED)
-			:: ex[AT(OTHER)] != 0 && rt[AT(OTHER)] && !LEFT(OTHER) -> STOP("MSC: run %d stops: another stream has followed there\n")
-#endif
+			:: HAS_FOLLOWED -> STOP("MSC: run %d stops: another stream has followed there\n")
 			:: ex[AT(OTHER)] != 0 && !rt[AT(OTHER)] ->
 				atomic { OPEN(OTHER,RETIRER); printf("MSC: run %d opens the log of the other identity\n", id) }
 				atomic {
 #ifndef M_RETIREBLIND
 					if :: ex[AT(OTHER)] > b -> STOP("MSC: run %d stops: the other identity has decided the batch\n") :: else fi;
 #endif
-#if !defined(NOGROUP) && !defined(M_FOLLOWED)
-					if :: rt[AT(OTHER)] && !LEFT(OTHER) -> STOP("MSC: run %d stops: another stream has followed there\n") :: else fi;
-#endif
+					if :: HAS_FOLLOWED -> STOP("MSC: run %d stops: another stream has followed there\n") :: else fi;
 					if
 					:: owner[OTHER] != RETIRER -> goto fail
 					:: else -> rt[AT(OTHER)] = 1; printf("MSC: run %d retires stream %d there\n", id, m)

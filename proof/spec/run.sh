@@ -316,19 +316,19 @@ row "M_LEFTEQUAL" violation "-DR=3 $C -DNDELETE=1 -DM_LEFTEQUAL"
 row "M_FOLLOWED" violation "-DR=3 $C -DNDELETE=1 -DM_FOLLOWED"
 MODEL=leaderless.pml
 head_ "a transaction ends while its partition has no leader (KAFKA-20734)"
-L="-DNTIMEOUT=1"; V="-DINLINE -DNB=1"
+V="-DINLINE -DNB=1"
 row "leaderless" clean "-DNDOWN=2" short
 row "leaderless, an attempt fails" clean "-DNFAIL=1 -DNDOWN=2"
 row "leaderless, the leader goes at an abort" clean "-DNRACE=1 -DNFAIL=1"
-row "leaderless, it times out" clean "$L -DNFAIL=1 -DNRACE=1 -DNDOWN=2"
+row "leaderless, it times out" clean "-DNTIMEOUT=1 -DNFAIL=1 -DNRACE=1 -DNDOWN=2"
 row "leaderless, inline" clean "$V -DNFAIL=1 -DNDOWN=2" short
 row "leaderless, inline, the log too" clean "$V -DNFAIL=1 -DNTIMEOUT=1 -DNLOG=1"
 row "leaderless, inline, two batches: a known limit" violation "-DINLINE"
 row "reached: something has hung" violation "-DREACH -DNFAIL=1"
 row "M_LEADER" violation "-DM_LEADER" short
-row "M_LOOK" violation "$L -DM_LOOK"
-row "M_UNSEEN" violation "$L -DM_UNSEEN"
-row "M_LISTBLIND" violation "$L -DM_LISTBLIND" short
+row "M_LOOK" violation "-DNTIMEOUT=1 -DM_LOOK"
+row "M_UNSEEN" violation "-DNTIMEOUT=1 -DM_UNSEEN"
+row "M_LISTBLIND" violation "-DNTIMEOUT=1 -DM_LISTBLIND" short
 row "M_LOOKONCE" violation "-DNRACE=1 -DM_LOOKONCE"
 row "M_ATTEMPT" violation "-DNFAIL=1 -DM_ATTEMPT" short
 row "M_REPEATED" violation "$V -DNFAIL=1 -DM_REPEATED" short
