@@ -238,13 +238,13 @@ class SourceReader:
             raise self._moved_group(*former) if former else is_old
 
     def check_former(
-        self, known: LogRecord, batch: BatchId | None, deadline: Deadline
+        self, own: LogRecord, batch: BatchId | None, deadline: Deadline
     ) -> tuple[QueryNames, LogRecord] | None:
         """Check that a query whose checkpoint is new to its record has not gone on under another
         identity, or goes on from there.
 
         Args:
-            known: the latest record of this identity.
+            own: the latest record of this identity.
             batch: that Spark has begun, or begins next; None: there is no checkpoint.
 
         Returns:
@@ -263,7 +263,7 @@ class SourceReader:
                 if batch and each.batch == batch.batch - 1:
                     former = other, record
         if former is None:
-            self._check_movers(known, deadline, batch.batch if batch else 0)
+            self._check_movers(own, deadline, batch.batch if batch else 0)
         return former
 
     def refuse_begun(
@@ -304,36 +304,29 @@ class SourceReader:
             lost,
             reads=lambda topic: topics is None or topics.selects(topic),
         )
-        known = record.source
         if handover.needs_group:
-            committed = self._kafka.group_offsets(group, deadline)
-            if known is None:
-                is_moved = bool(committed)
-            else:
-                is_copy = not known.stale and known.group == group
-                is_moved = is_copy and bool(known.differs(committed))
-            if is_moved:
+            handover = replace(handover, committed=self._kafka.group_offsets(group, deadline))
+            if handover.is_group_elsewhere:
                 self._check_movers(record, deadline)
-            handover = replace(handover, committed=committed)
         if handover.needs_logs:
             begins = now.start if now else ()
             logs = read_logs(self._kafka, handover.known, deadline, begins)
             handover = replace(handover, logs=logs)
         return judge(handover)
 
-    def _check_movers(self, known: LogRecord, deadline: Deadline, number: int = 0) -> None:
+    def _check_movers(self, own: LogRecord, deadline: Deadline, number: int = 0) -> None:
         """Check that no other identity has moved the group further, to write to the same topic: it
         would be the query's, which changes its identity only with its checkpoint. One that the
         query has just gone to is where this one is, and may be about to decide.
 
         Args:
-            known: the latest record of this identity.
+            own: the latest record of this identity.
             number: of the batch that Spark runs. Its checkpoint is no copy's unless it is 0.
 
         Raises:
             OperatorNeededError: one has.
         """
-        furthest, last = known.source.progress - known.is_left if known.source else -1, None
+        furthest, last = own.source.progress - own.is_left if own.source else -1, None
         movers, self.claims = find_movers(self._kafka, self._source.group, deadline)
         for other, record in movers:
             at = record.source.progress if record.source else -1

@@ -76,6 +76,16 @@ class Handover:
         known = self.record.source
         return self.is_new or known is None or known.group != self.group
 
+    @property
+    def is_group_elsewhere(self) -> bool:
+        """True if the group is not where the log has left it, so that another identity of the query
+        may have moved it. With another group than before, the log's position counts."""
+        known = self.record.source
+        if known is None:
+            return bool(self.committed)
+        is_copy = known.group == self.group and not known.stale
+        return is_copy and bool(known.differs(self.committed))
+
 
 def judge(handover: Handover) -> SourcePosition:
     """Return the position after the batch, or where a new checkpoint begins.

@@ -85,8 +85,8 @@ GUARDS = (
         swap(
             "eos_sink/driver/source_reader.py",
             "_check_movers",
-            "known.source.progress - known.is_left",
-            "known.source.progress",
+            "own.source.progress - own.is_left",
+            "own.source.progress",
         ),
         f"{_SOURCES}test_an_identity_that_the_query_has_left_is_not_where_a_new_checkpoint_begins",
         rows=("M_LEFTEQUAL",),

@@ -325,10 +325,11 @@ class SourceStory:
         """To another path, or back to the first one, where nothing is left."""
         is_moved = self._given["checkpointLocation"] != _PATH
         self._given["checkpointLocation"] = _PATH if is_moved else f"{_PATH}-moved"
-        moved = copy.deepcopy(self.world.checkpoint)
-        new = Checkpoint(None, state=self.plot.stateful)
-        self.world.checkpoint = new if is_moved else moved
-        self._switch(on="eos.source.group.id" in self._given)
+        if is_moved:
+            self.world.checkpoint = Checkpoint(None, state=self.plot.stateful)
+        else:
+            self.world.checkpoint = copy.deepcopy(self.world.checkpoint)
+        self._parse()
 
     def _accept_another_query(self) -> None:
         """With another identity and another topic it is another query, which writes the batch that

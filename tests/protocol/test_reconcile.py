@@ -151,7 +151,7 @@ def test_the_order_is_kept_in_every_state(role: Role) -> None:
             looks = steps.index(Step.LOOK)
             assert Step.COMMIT not in steps[looks:]
             assert Step.ASK_TOPICS not in steps[:looks]
-            # What a transaction was that has timed out since is told by a list, or by a look.
+            # What has timed out since is found by the list, or by the look behind it.
             again = Step.LIST, Step.ABORT
             assert all(after is Step.LOOK for s, after in pairwise(steps) if s in again)
         assert (steps[-1:] == [Step.WAIT]) == (role is Role.START)
