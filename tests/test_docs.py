@@ -148,10 +148,28 @@ def test_the_table_of_kafka_settings_is_the_code_s() -> None:
     names: dict[tuple[str, str], list[str]] = {}
     for row in SETTINGS:
         treatment = f"`{row.librdkafka}`" if row.librdkafka else row.handling.value
-        names.setdefault((treatment, row.note), []).append(f"`{row.name}`")
-    expected = [[", ".join(names[group]), *group] for group in names]
+        names.setdefault((treatment, row.note), []).append(row.name)
+    expected = [
+        [", ".join(f"`{name}`" for name in shortened(names[group])), *group] for group in names
+    ]
     lines = "\n".join(f"| {' | '.join(row)} |" for row in expected)
     assert table(OPTIONS_PAGE, "Kafka settings") == expected, f"{OPTIONS_PAGE} needs:\n{lines}"
+
+
+def shortened(names: list[str]) -> list[str]:
+    """The names of a row, with PREFIX.* for three or more that no other row shares."""
+    shown = []
+    for name in names:
+        words = name.split(".")
+        for length in range(1, len(words)):
+            prefix = ".".join(words[:length]) + "."
+            same = [row.name for row in SETTINGS if row.name.startswith(prefix)]
+            if len(same) > 2 and set(same) <= set(names):
+                name = f"{prefix}*"
+                break
+        if name not in shown:
+            shown.append(name)
+    return shown
 
 
 @pytest.mark.parametrize(
