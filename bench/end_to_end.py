@@ -2,12 +2,12 @@
 
     python -m bench.end_to_end [--rounds N] [--seconds S]
 
-A turn is a query without a trigger interval, over a topic of five partitions that gets 1,000 rows a
-second; each row has the time of its creation, and a reader of the output compares it with its own
-clock, which is the same. The first seconds of a turn are not measured. A round is a turn of each
-peer, in an order that changes from round to round. Everything is on this machine. Writes
-bench/results/end-to-end.json and prints a table; `python -m bench.publish` puts it into
-bench/results/README.md.
+A turn is a query without a trigger interval, or a program of Flink or Kafka Streams, over a topic
+of five partitions that gets 1,000 rows a second; each row has the time of its creation, and a
+reader of the output compares it with its own clock, which is the same. The first seconds of a turn
+are not measured. A round is a turn of each peer, in an order that changes from round to round.
+Everything is on this machine. Writes bench/results/end-to-end.json and prints a table; `python -m
+bench.publish` puts it into bench/results/README.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from pyspark.sql import SparkSession
 
 from bench import RESULTS
 from bench.broker import start_broker, topic_for
-from bench.pages.end_to_end import ASYNC, NAME, OURS, PEERS, STEPS, lines
+from bench.java_peer import FLINK as FLINK_JARS
+from bench.java_peer import STREAMS as STREAMS_JARS
+from bench.pages.end_to_end import ASYNC, FLINK, NAME, OURS, PEERS, STEPS, STREAMS, lines
 from bench.result import Notebook, spread
 from bench.spark_turns import TurnFailedError, start_spark
 from eos_sink import starting_offsets
@@ -44,6 +46,12 @@ _ASYNC = {
     "asyncProgressTrackingEnabled": "true",
     "_asyncProgressTrackingOverrideSinkSupportCheck": "true",
 }
+# With the milliseconds between their commits: of Kafka Streams its default, and of Flink, which has
+# none, a short one.
+_PROGRAMS = {
+    FLINK: (FLINK_JARS, "FlinkCopy", 1_000),
+    STREAMS: (STREAMS_JARS, "StreamsCopy", 100),
+}
 _EACH_BATCH = {"asyncProgressTrackingCheckpointIntervalMs": "0"}
 
 
@@ -51,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     add = parser.add_argument
     add("--rounds", type=int, default=4)
+    add("--peers", nargs="+", choices=PEERS, default=PEERS)
     add("--seconds", type=float, default=30.0, help="measured in each turn")
     add("--version", default="4.3.0", help="of the broker")
     add("--out", type=Path, default=RESULTS / f"{NAME}.json")
@@ -61,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The first query of a session starts Spark's Python processes.
         _turn(kafka, spark, OURS, 1.0)
         for number in range(parsed.rounds):
-            for peer in PEERS if number % 2 == 0 else reversed(PEERS):
+            for peer in parsed.peers if number % 2 == 0 else reversed(parsed.peers):
                 latencies, progress = _turn(kafka, spark, peer, parsed.seconds)
                 parts = _percentiles(latencies)
                 for name, value in parts.items():
@@ -86,40 +95,59 @@ def _percentiles(latencies: Sequence[float]) -> dict[str, float]:
 def _turn(
     kafka: LocalCluster, spark: SparkSession, peer: str, seconds: float
 ) -> tuple[list[float], list[Mapping[str, Any]]]:
-    """Run a query; the latency of each row, and the steps of each batch, in ms.
+    """Run a copy; the latency of each row, and the steps of each batch of Spark, in ms.
 
     Raises:
         TurnFailedError: no row has come.
     """
-    sink, *how = peer.split(", ")
     with (
         topic_for(kafka, f"source-{time.time_ns()}", PARTITIONS) as source,
         topic_for(kafka, f"output-{time.time_ns()}", PARTITIONS) as output,
         tempfile.TemporaryDirectory(prefix="eos-bench-") as home,
         _feeding(kafka, source),
     ):
-        options = {
-            "kafka.bootstrap.servers": kafka.bootstrap_servers,
-            "subscribe": source,
-            "topic": output,
-            "checkpointLocation": f"{home}/checkpoint",
-            **(_ASYNC if ASYNC in how else {}),
-        }
-        start = "earliest"
-        if sink == OURS:
-            options |= {"eos.id": output, "eos.source.group.id": f"{output}-readers"}
-            options |= _EACH_BATCH if ASYNC in how else {}
-            start = starting_offsets(options)
-        read = spark.readStream.format("kafka").options(**options).option("startingOffsets", start)
-        rows = read.load().select("value")
-        query = rows.writeStream.format(sink).options(**options).start()
-        try:
+        if peer not in _PROGRAMS:
+            return _run_query(kafka, spark, peer, seconds, (source, output, home))
+        library, program, interval_ms = _PROGRAMS[peer]
+        arguments = (kafka.bootstrap_servers, source, output, CORES, interval_ms)
+        with library.running(program, arguments, Path(home)) as running:
             latencies = _read(kafka, output, seconds)
-            if query.exception() is not None or not latencies:
-                raise TurnFailedError(f"{peer}: no row has come: {query.exception()}")
-            told = [json.loads(each.json()) for each in query._jsq.recentProgress()]
-        finally:
-            query.stop()
+            if not running.alive or not latencies:
+                said = "\n".join(running.read_log())[-3000:]
+                raise TurnFailedError(f"{peer}: no row has come: {said}")
+        return latencies, []
+
+
+def _run_query(
+    kafka: LocalCluster,
+    spark: SparkSession,
+    peer: str,
+    seconds: float,
+    places: tuple[str, str, str],
+) -> tuple[list[float], list[Mapping[str, Any]]]:
+    (sink, *how), (source, output, home) = peer.split(", "), places
+    options = {
+        "kafka.bootstrap.servers": kafka.bootstrap_servers,
+        "subscribe": source,
+        "topic": output,
+        "checkpointLocation": f"{home}/checkpoint",
+        **(_ASYNC if ASYNC in how else {}),
+    }
+    start = "earliest"
+    if sink == OURS:
+        options |= {"eos.id": output, "eos.source.group.id": f"{output}-readers"}
+        options |= _EACH_BATCH if ASYNC in how else {}
+        start = starting_offsets(options)
+    read = spark.readStream.format("kafka").options(**options).option("startingOffsets", start)
+    rows = read.load().select("value")
+    query = rows.writeStream.format(sink).options(**options).start()
+    try:
+        latencies = _read(kafka, output, seconds)
+        if query.exception() is not None or not latencies:
+            raise TurnFailedError(f"{peer}: no row has come: {query.exception()}")
+        told = [json.loads(each.json()) for each in query._jsq.recentProgress()]
+    finally:
+        query.stop()
     # The first third warms up.
     return latencies, [each["durationMs"] for each in told[len(told) // 3 :]]
 

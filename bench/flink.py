@@ -6,7 +6,6 @@ often as the sink's batches. What is measured is what a `read_committed` reader 
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -14,30 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.cpu import Account, CpuClock, Part
+from bench.java_peer import FLINK
 from bench.shape import Shape
 from eos_sink.kafka.deadline import Deadline
-from eos_sink_lab.testing.cache import cache_root
-from eos_sink_lab.testing.jar_cache import Artifact, download_jars, ensure_jars
-from eos_sink_lab.testing.java import find_java
 from eos_sink_lab.testing.process_tree import ProcessTree
 from eos_sink_lab.testing.topic_scan import Offsets, Source
-from eos_sink_lab.testing.waiting import to_stderr
 
-_FLINK, _CONNECTOR = "2.2.1", "5.0.0-2.2"
-JARS = (
-    Artifact("org.apache.flink", "flink-clients", _FLINK),
-    Artifact("org.apache.flink", "flink-connector-kafka", _CONNECTOR),
-    Artifact("org.apache.flink", "flink-streaming-java", _FLINK),
-    Artifact("org.apache.flink", "flink-connector-base", _FLINK),
-    Artifact("org.apache.flink", "flink-connector-datagen", _FLINK),
-)
-VERSION = f"{_FLINK}, connector {_CONNECTOR}"
 CHECKPOINT_MS = 1_500
 _CHECKPOINTS = 10
 # More than it ever writes: it is ended when enough checkpoints were seen.
 _ENDLESS = 2**60
-_PROGRAM = Path(__file__).parent / "java" / "FlinkPeer.java"
-_OPENS = ("java.base/java.util", "java.base/java.lang", "java.base/java.time")
 _LOOK_S = 0.05
 _SAME_STEP_S = 0.4
 _LONGEST_S = 240.0
@@ -65,20 +50,6 @@ class Steady:
     cpu_s: Mapping[str, float]
 
 
-def compiled(there: Path) -> str:
-    """The class path of the program, made in this directory; jars are downloaded into the cache."""
-    directory = cache_root() / "flink" / f"{_FLINK}-{_CONNECTOR}"
-    ensure_jars(directory, _download, "flink", to_stderr)
-    jars = f"{directory}/*"
-    javac = find_java().home / "bin" / "javac"
-    subprocess.run([str(javac), "-cp", jars, "-d", str(there), str(_PROGRAM)], check=True)
-    return f"{there}:{jars}"
-
-
-def _download(draft: Path) -> None:
-    download_jars(JARS, draft, find_java(), label="flink", progress=to_stderr)
-
-
 def run_flink(servers: str, topic: str, shape: Shape, tasks: int, brokers: Sequence[int]) -> Steady:
     """Write until some checkpoints were complete, and watch rows become visible.
 
@@ -94,17 +65,8 @@ def run_flink(servers: str, topic: str, shape: Shape, tasks: int, brokers: Seque
     """
     with tempfile.TemporaryDirectory(prefix="eos-flink-") as scratch:
         arguments = (servers, topic, _ENDLESS, shape.value_bytes, CHECKPOINT_MS, shape.compression)
-        command = [
-            *(str(find_java().executable), "-Xmx1g"),
-            *(f"--add-opens={each}=ALL-UNNAMED" for each in _OPENS),
-            *("-cp", compiled(Path(scratch)), "FlinkPeer"),
-            *(str(each) for each in (*arguments, tasks)),
-        ]
-        program = ProcessTree(command, Path(scratch) / "log")
-        try:
+        with FLINK.running("FlinkPeer", (*arguments, tasks), Path(scratch)) as program:
             seen = _watch(program, Offsets(Source(servers, topic)), brokers)
-        finally:
-            program.kill()
         if len(steps(seen)) < _CHECKPOINTS:
             said = "\n".join(program.read_log())[-3000:]
             raise RuntimeError(f"Flink ended with {program.exit_code}: {said}")

@@ -17,9 +17,15 @@ from bench.result import Result, ratio
 
 NAME = "end-to-end"
 OURS, THEIRS, ASYNC = "kafka-eos", "kafka", "asynchronous progress"
-PEERS = (OURS, f"{OURS}, {ASYNC}", THEIRS, f"{THEIRS}, {ASYNC}")
+FLINK, STREAMS = "flink", "streams"
+PEERS = (OURS, f"{OURS}, {ASYNC}", THEIRS, f"{THEIRS}, {ASYNC}", FLINK, STREAMS)
 STEPS = ("triggerExecution", "addBatch", "walCommit", "commitOffsets")
-_TITLES = {OURS: "kafka-eos", THEIRS: "Spark's own Kafka sink, at least once"}
+_TITLES = {
+    OURS: "kafka-eos",
+    THEIRS: "Spark's own Kafka sink, at least once",
+    FLINK: "Flink's KafkaSink, exactly once, a checkpoint every second",
+    STREAMS: "Kafka Streams, exactly_once_v2, a commit every 100 ms",
+}
 
 
 def lines(results: Results) -> Iterator[str]:
