@@ -187,7 +187,7 @@ class SourceStory:
         self._worked = self._finished = self._start
         self._refusals, self._turn = 0, self.plot.chosen
         self._missing: Counter[str] = Counter()
-        self._retried = False
+        self._retried = self._hangs_without = False
         with time_of(self.world), contextlib.closing(self.scene):
             self._run_on()
             self.scene.calm()
@@ -215,6 +215,7 @@ class SourceStory:
             if self._work != begun:
                 self._finished = self._start
             if not ended:
+                self._hangs_without |= self.world.options.source is None
                 continue
             if run.error is None:
                 return
@@ -361,6 +362,8 @@ class SourceStory:
             self.world.make_input_again()
             # Without the option nobody notices it: Spark skips rows of the new one.
             self._switch(on=True)
+            if self._hangs_without and self.scene.zombies:
+                self.world.accepted.update(self.world.rows())
         elif fault is Fault.OTHER_TOPIC:
             given["topic"] = TOPIC if given["topic"] == ELSEWHERE else ELSEWHERE
         self._parse()
