@@ -33,6 +33,7 @@ from tests.snippets import PAGES, ROOT, Snippet, all_snippets, make_targets, sni
 
 LANGUAGES = {"sh", "python", "properties", "text", "yaml"}
 OPTIONS_PAGE = ROOT / "docs" / "options.md"
+_FEWEST_ALIKE = 3
 RUN = [snippet for snippet in all_snippets() if snippet.not_run is None]
 
 
@@ -158,18 +159,17 @@ def test_the_table_of_kafka_settings_is_the_code_s() -> None:
 
 def shortened(names: list[str]) -> list[str]:
     """The names of a row, with PREFIX.* for three or more that no other row shares."""
-    shown = []
+
+    def is_one_row(prefix: str) -> bool:
+        same = {row.name for row in SETTINGS if row.name.startswith(prefix)}
+        return len(same) >= _FEWEST_ALIKE and same <= set(names)
+
+    shown: dict[str, None] = {}
     for name in names:
         words = name.split(".")
-        for length in range(1, len(words)):
-            prefix = ".".join(words[:length]) + "."
-            same = [row.name for row in SETTINGS if row.name.startswith(prefix)]
-            if len(same) > 2 and set(same) <= set(names):
-                name = f"{prefix}*"
-                break
-        if name not in shown:
-            shown.append(name)
-    return shown
+        prefixes = (".".join(words[:length]) + "." for length in range(1, len(words)))
+        shown[next((f"{prefix}*" for prefix in prefixes if is_one_row(prefix)), name)] = None
+    return list(shown)
 
 
 @pytest.mark.parametrize(
