@@ -28,8 +28,7 @@ from pyspark.sql import SparkSession
 
 from bench import RESULTS
 from bench.broker import start_broker, topic_for
-from bench.java_peer import FLINK as FLINK_JARS
-from bench.java_peer import STREAMS as STREAMS_JARS
+from bench.java_peer import FLINK_LIBRARY, STREAMS_LIBRARY, last_words
 from bench.pages.end_to_end import ASYNC, FLINK, NAME, OURS, PEERS, STEPS, STREAMS, lines
 from bench.result import Notebook, spread
 from bench.spark_turns import TurnFailedError, start_spark
@@ -49,8 +48,8 @@ _ASYNC = {
 # With the milliseconds between their commits: of Kafka Streams its default, and of Flink, which has
 # none, a short one.
 _PROGRAMS = {
-    FLINK: (FLINK_JARS, "FlinkCopy", 1_000),
-    STREAMS: (STREAMS_JARS, "StreamsCopy", 100),
+    FLINK: (FLINK_LIBRARY, "FlinkCopy", 1_000),
+    STREAMS: (STREAMS_LIBRARY, "StreamsCopy", 100),
 }
 _EACH_BATCH = {"asyncProgressTrackingCheckpointIntervalMs": "0"}
 
@@ -113,8 +112,7 @@ def _turn(
         with library.running(program, arguments, Path(home)) as running:
             latencies = _read(kafka, output, seconds)
             if not running.alive or not latencies:
-                said = "\n".join(running.read_log())[-3000:]
-                raise TurnFailedError(f"{peer}: no row has come: {said}")
+                raise TurnFailedError(f"{peer}: no row has come: {last_words(running)}")
         return latencies, []
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.cpu import Account, CpuClock, Part
-from bench.java_peer import FLINK
+from bench.java_peer import FLINK_LIBRARY, last_words
 from bench.shape import Shape
 from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing.process_tree import ProcessTree
@@ -65,11 +65,10 @@ def run_flink(servers: str, topic: str, shape: Shape, tasks: int, brokers: Seque
     """
     with tempfile.TemporaryDirectory(prefix="eos-flink-") as scratch:
         arguments = (servers, topic, _ENDLESS, shape.value_bytes, CHECKPOINT_MS, shape.compression)
-        with FLINK.running("FlinkPeer", (*arguments, tasks), Path(scratch)) as program:
+        with FLINK_LIBRARY.running("FlinkPeer", (*arguments, tasks), Path(scratch)) as program:
             seen = _watch(program, Offsets(Source(servers, topic)), brokers)
         if len(steps(seen)) < _CHECKPOINTS:
-            said = "\n".join(program.read_log())[-3000:]
-            raise RuntimeError(f"Flink ended with {program.exit_code}: {said}")
+            raise RuntimeError(f"Flink ended with {program.exit_code}: {last_words(program)}")
     return steady(seen)
 
 

@@ -16,14 +16,16 @@ from eos_sink_lab.testing.waiting import to_stderr
 
 _FLINK, _CONNECTOR, _STREAMS = "2.2.1", "5.0.0-2.2", "4.3.0"
 
+_LAST_WORDS = 3_000
+
 
 @dataclass(frozen=True)
-class Peer:
-    """A library of Java.
+class Library:
+    """A library of Java, whose programs are peers.
 
     Attributes:
         name: of its jars in the cache.
-        version: what results say of it, and the cache.
+        version: what results say of it.
         jars: with what they depend on.
         options: for Java.
     """
@@ -42,7 +44,8 @@ class Peer:
         Args:
             there: a directory for its class and its log.
         """
-        directory = cache_root() / self.name / self.version.replace(", connector ", "-")
+        versions = dict.fromkeys(jar.version for jar in self.jars)
+        directory = cache_root() / self.name / "-".join(versions)
         ensure_jars(directory, self._download, self.name, to_stderr)
         java = find_java()
         source = Path(__file__).parent / "java" / f"{program}.java"
@@ -60,7 +63,12 @@ class Peer:
         download_jars(self.jars, draft, find_java(), label=self.name, progress=to_stderr)
 
 
-FLINK = Peer(
+def last_words(program: ProcessTree) -> str:
+    """The end of its log."""
+    return "\n".join(program.read_log())[-_LAST_WORDS:]
+
+
+FLINK_LIBRARY = Library(
     "flink",
     f"{_FLINK}, connector {_CONNECTOR}",
     (
@@ -72,4 +80,6 @@ FLINK = Peer(
     ),
     [f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in ("util", "lang", "time")],
 )
-STREAMS = Peer("streams", _STREAMS, (Artifact("org.apache.kafka", "kafka-streams", _STREAMS),))
+STREAMS_LIBRARY = Library(
+    "streams", _STREAMS, (Artifact("org.apache.kafka", "kafka-streams", _STREAMS),)
+)

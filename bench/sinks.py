@@ -25,7 +25,7 @@ from bench.broker import start_broker, topic_for
 from bench.cpu import Account, CpuClock, Part
 from bench.flink import CHECKPOINT_MS, run_flink
 from bench.floor import FORMAT as FLOOR
-from bench.java_peer import FLINK as FLINK_JARS
+from bench.java_peer import FLINK_LIBRARY
 from bench.limits import run_producer
 from bench.pages.sinks import lines
 from bench.result import Notebook, spread
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "tasks": TASKS,
         "peers": list(peers),
         "shapes": [asdict(shape) for shape in shapes],
-        "flink": f"{FLINK_JARS.version}, a checkpoint each {CHECKPOINT_MS} ms",
+        "flink": f"{FLINK_LIBRARY.version}, a checkpoint each {CHECKPOINT_MS} ms",
     }
     with (
         start_broker(parsed.version, to_stderr) as kafka,
