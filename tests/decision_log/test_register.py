@@ -79,6 +79,7 @@ def test_each_write_has_an_epoch_of_its_own(cluster: FakeCluster) -> None:
         writer.write(member, seq)
         if seq % 2:
             writer.register.prepare(writer.deadline)
+    writer.register.open(writer.deadline)  # What is prepared has its epoch now.
     written = [each.identity for each in cluster.coordinator.history]
     assert len(written) == 4
     assert [each.epoch for each in written] == sorted({each.epoch for each in written})
