@@ -17,11 +17,13 @@ class Shape:
         batches: how many a query runs in its turn.
         warm_up: how many of them, the first ones, are not measured.
         value_bytes: length of a value: a number, a hash of it, and the alphabet over and over.
+        varies: lengths are between half of it and one and a half.
         key_bytes: length of a key, one of 100,000 different ones; 0 for none.
         headers: how many, of 20 bytes each.
         partitions: of the topic.
         compression: `compression.type` of the producers.
         linger_ms, batch_bytes: their `linger.ms` and `batch.size`; None: each client's default.
+        arrow_rows: Spark hands to Python at most so many at once; None: its default, 10,000.
     """
 
     name: str
@@ -29,12 +31,14 @@ class Shape:
     batches: int
     warm_up: int
     value_bytes: int = 100
+    varies: bool = False
     key_bytes: int = 0
     headers: int = 0
     partitions: int = 6
     compression: str = "none"
     linger_ms: int | None = 5
     batch_bytes: int | None = 256 * 1024
+    arrow_rows: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.warm_up < self.batches:
@@ -56,7 +60,10 @@ class Shape:
     def columns(self) -> tuple[str, ...]:
         """SQL expressions over a number in the column `value`."""
         text = "concat(CAST(value AS STRING), '-', hex(xxhash64(value)), '-')"
-        columns = [f"rpad({text}, {self.value_bytes}, '{_FILL}') AS value"]
+        length = str(self.value_bytes)
+        if self.varies:
+            length = f"CAST({length} div 2 + pmod(xxhash64(value), {length}) AS INT)"
+        columns = [f"rpad({text}, {length}, '{_FILL}') AS value"]
         if self.key_bytes:
             key = "CAST(value % 100000 AS STRING)"
             columns.append(f"lpad({key}, {self.key_bytes}, '0') AS key")
@@ -70,6 +77,9 @@ class Shape:
 
     def value(self, number: int) -> bytes:
         """A value of the same form, for peers without Spark: equally long and repetitive."""
-        text = f"{number}-{number * 0x9E3779B97F4A7C15 % 2**64:016X}-"
-        filled = text + _FILL * (self.value_bytes // len(_FILL) + 1)
-        return filled[: self.value_bytes].encode()
+        hashed = number * 0x9E3779B97F4A7C15 % 2**64
+        length = self.value_bytes
+        if self.varies:
+            length = length // 2 + hashed % length
+        filled = f"{number}-{hashed:016X}-" + _FILL * (length // len(_FILL) + 1)
+        return filled[:length].encode()

@@ -26,6 +26,7 @@ ReadRows = Callable[[SparkSession, str], DataFrame]
 WriteBatch = Callable[[DataFrame, int], None]
 
 _LOOK_S = 0.02
+_ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 class TurnFailedError(Exception):
@@ -108,6 +109,7 @@ class Bench:
                 writer = rows.writeStream.format(sink).options(**options)
             else:
                 writer = rows.writeStream.foreachBatch(function)
+            self._spark.conf.set(_ARROW_ROWS, shape.arrow_rows or 10_000)
             query = writer.option("checkpointLocation", checkpoint).start()
             try:
                 first = _wait_batch(query, sink, shape.warm_up - 1, deadline)

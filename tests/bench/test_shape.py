@@ -20,6 +20,15 @@ def test_values_without_spark_have_the_length_and_differ(length: int) -> None:
     assert len(values) == 100
 
 
+def test_lengths_may_differ() -> None:
+    shape = Shape("x", 10, 4, 2, value_bytes=100, varies=True)
+    lengths = [len(shape.value(number)) for number in range(1_000)]
+    assert min(lengths) >= 50
+    assert max(lengths) < 150
+    assert len(set(lengths)) > 50
+    assert "pmod" in shape.columns[0]
+
+
 def test_keys_and_headers_are_columns_where_they_are_wanted() -> None:
     assert len(Shape("x", 1, 2, 1).columns) == 1
     value, key, headers = Shape("x", 1, 2, 1, key_bytes=8, headers=2).columns
