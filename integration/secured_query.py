@@ -55,6 +55,14 @@ def commands(tool: str, page: Path = PAGE) -> list[str]:
     ]
 
 
+def command_config(directory: Path, login: dict[str, str]) -> tuple[str, str]:
+    """A command's option that names a file with the login."""
+    file = directory / "client.properties"
+    lines = [f"{name.removeprefix('kafka.')}={value}" for name, value in login.items()]
+    file.write_text("\n".join(line.replace("\\", "\\\\").replace("\n", "\\n") for line in lines))
+    return "--command-config", str(file)
+
+
 class SecuredQuery(Query):
     """Its principal is its own, and may do nothing but what was granted.
 

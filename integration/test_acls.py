@@ -32,7 +32,7 @@ from integration.minispark import TaskBrokeOffError
 from integration.operator_commands import Operator, run_command
 from integration.own_kafka import start_own_kafka
 from integration.query import Query
-from integration.secured_query import ANNS_WORD, SecuredQuery, commands, documented
+from integration.secured_query import ANNS_WORD, SecuredQuery, command_config, commands, documented
 from integration.topics import unique
 from tests.snippets import ROOT, snippets_of
 
@@ -204,6 +204,8 @@ def test_starting_offsets_names_a_topic_that_may_not_be_read(start: Start, tmp_p
     [
         (WRITE, FaultPoint.TASK_OFFSET_BEFORE),
         (TRANSACTIONS, FaultPoint.COMMITTER_SETTLE_BEFORE),
+        # The driver writes the rows.
+        pytest.param(WRITE, FaultPoint.COMMITTER_PRODUCE_AMID, marks=pytest.mark.long),
         pytest.param(LOG_WRITE, FaultPoint.COMMITTER_WRITE_BEFORE, marks=pytest.mark.long),
         *(
             pytest.param(number, point, marks=pytest.mark.long)
@@ -222,6 +224,8 @@ def test_a_permission_lost_during_a_batch_is_named_and_no_row_is_lost(
     start: Start, number: int, point: FaultPoint
 ) -> None:
     query = start()
+    if point is FaultPoint.COMMITTER_PRODUCE_AMID:
+        query.inline()
     partition = {"planner": -1, "task": 1}.get(point.value.split(".", maxsplit=1)[0], 2)
     process = query.run_paused_at(point, partition=partition)
     query.revoke(query.need(number))
@@ -330,14 +334,12 @@ def test_resolve_needs_no_more_than_the_query(
     query = start()
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     login = query.access.options(query.user)
-    config = tmp_path / "query.properties"
-    lines = [f"{n.removeprefix('kafka.')}={v}" for n, v in login.items() if "bootstrap" not in n]
-    config.write_text("\n".join(lines))
+    config = command_config(tmp_path, login)
     operator = Operator(secured, query)
     operator._bootstrap = login["kafka.bootstrap.servers"]
-    seen = operator.types("--json", "--command-config", str(config))
+    seen = operator.types("--json", *config)
     assert query.topic in seen
-    operator.types("--forget", "--take-over", "--yes", "--command-config", str(config))
+    operator.types("--forget", "--take-over", "--yes", *config)
 
 
 @pytest.mark.long
@@ -350,10 +352,7 @@ def test_the_exporter_needs_no_more_than_its_page_lists(start: Start, tmp_path: 
     needs = documented(query.topic, query.options.log_topic, ROOT / "docs" / "metrics.md")
     query.access.allow(user, *needs)
     login = query.access.options(user)
-    config = tmp_path / "exporter.properties"
-    lines = [f"{n.removeprefix('kafka.')}={v}" for n, v in login.items() if "bootstrap" not in n]
-    config.write_text("\n".join(lines))
-    words = ["exporter", "--once", "--json", "--command-config", str(config)]
+    words = ["exporter", "--once", "--json", *command_config(tmp_path, login)]
     words += ["--bootstrap-server", login["kafka.bootstrap.servers"]]
     words += ["--log-topic", query.options.log_topic]
 
@@ -386,11 +385,10 @@ def test_a_read_only_operator_needs_few_permissions_and_sees_what_is_missing(
     rows = Acl("Read", Resource.TOPIC, query.topic)
     query.access.allow(user, ids, groups, reads, rows)
     login = query.access.options(user)
-    config = tmp_path / "looks.properties"
-    config.write_text("\n".join(f"{n.removeprefix('kafka.')}={v}" for n, v in login.items()))
+    config = command_config(tmp_path, login)
 
     def status() -> tuple[dict[str, Any], list[str]]:
-        words = ["status", "--json", "--command-config", str(config), "--log-topic", log]
+        words = ["status", "--json", *config, "--log-topic", log]
         words += ["--bootstrap-server", login["kafka.bootstrap.servers"]]
         document = run_command(*words, expect=None).document
         return document, [each for problem in document["not_seen"] for each in problem["missing"]]

@@ -27,7 +27,7 @@ from integration.checker import assert_each_once, read_topic
 from integration.kafka_tools import carry_out
 from integration.operator_commands import RAN, REFUSED, WAITING, run_command
 from integration.query import PARTITIONS, Query
-from integration.secured_query import commands, documented
+from integration.secured_query import command_config, commands, documented
 from integration.topics import delete_topic, unique
 
 SOON_S = 30
@@ -138,9 +138,7 @@ def test_a_certificate_that_has_expired_is_renewed_and_the_query_goes_on(
         assert re.search(r"start (the query )?again", process.stopped(*kinds)["text"])
         text = query.run().stopped(ClusterError)["text"]
         assert "docs/connect.md#expired-certificates" in text
-        file = tmp_path / "client.properties"
-        file.write_text("".join(f"{n.removeprefix('kafka.')}={v}\n" for n, v in login.items()))
-        words = [*reach(query), "--command-config", str(file)]
+        words = [*reach(query), *command_config(tmp_path, login)]
         for command in (["status"], ["doctor", "--topic", query.topic]):
             said = run_command(*command, *words, expect=REFUSED).said
             assert "docs/connect.md#expired-certificates" in said

@@ -10,14 +10,13 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from eos_sink.driver import committer
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.metrics.names import Count, Step
 from eos_sink_lab.testing import KafkaCluster, java_home
 from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
@@ -33,62 +32,8 @@ _LONG_S = 90.0
 
 @pytest.fixture
 def figured(kafka: KafkaCluster) -> Iterator[Figured]:
-    query = Figured(kafka)
-    try:
+    with closing(Figured(kafka)) as query:
         yield query
-    finally:
-        query.close()
-
-
-def test_figures_add_up_over_abort_replay_rewrite_and_restarts(
-    figured: Figured, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    figured.batch(0)
-    reports = figured.tasks(1)
-    figured.committer.abort(reports)  # As Spark does when a task has failed.
-    figured.batch(1)
-    reports = figured.tasks(2)
-
-    def die(*_: object, **__: object) -> None:
-        raise SystemExit
-
-    monkeypatch.setattr(committer, "settle", die)
-    with pytest.raises(SystemExit):
-        figured.committer.commit(reports)
-    monkeypatch.undo()
-    lost = figured.kafka.producer(figured.options.names.task(reports[1].slot, 1), 60_000)
-    lost.init(Deadline(_LONG_S))  # A late attempt takes the id, and aborts what is decided.
-    lost.close()
-    figured.start()
-    plan = figured.plan()
-    assert plan.lost == {1}
-    figured.committer.commit(figured.tasks(2, plan))
-    figured.start()
-    figured.batch(2)
-    figured.batch(3)
-    figured.tasks(4)
-    figured.start()
-    figured.batch(4)
-    stats = figured.stats()
-    assert {count: stats.count(count) for count in Count} == {
-        Count.BATCHES: 5,
-        Count.ROWS: 15,
-        Count.BYTES: 45,
-        Count.TRANSACTIONS: 11,
-        Count.INLINE_ROWS: 0,
-        Count.INLINE_BATCHES: 0,
-        Count.REWRITES: 1,
-        Count.REPLAYS: 1,
-        Count.DEAD_LETTERS: 0,
-        Count.ABORTS: 2,
-        Count.RUNS: 4,
-        Count.RECOVERIES: 4,
-    }
-    assert figured.visible() == stats.count(Count.ROWS)
-    assert all(stats.step(step).last > 0 for step in Step)
-    assert [stats.step(step).count for step in (Step.OPEN, Step.VOTE, Step.DECIDE)] == [6, 2, 2]
-    assert stats.left_ms is not None
-    assert 0 < stats.left_ms <= (stats.timeout_ms or 0) == 120_000
 
 
 @pytest.mark.long
@@ -179,34 +124,6 @@ def test_the_exporter_outlives_a_broker() -> None:
             )
             assert up in told(*alive)
         query.close()
-
-
-def test_a_transaction_that_a_driver_has_left_open_counts_in_status_and_metrics(
-    figured: Figured,
-) -> None:
-    """Readers of the log wait for it, and of the topic if it has rows."""
-    figured.batch(0)
-    producer = figured.kafka.log_producer(figured.options.names.driver, 60_000)
-    producer.init(Deadline(_LONG_S))
-    producer.begin()
-    producer.produce(figured.topic, b"")
-    producer.flush(Deadline(_LONG_S))
-    said = {}
-    for command in (["status"], ["exporter", "--once"]):
-        printed = run_command(*command, *figured.words, "--json", expect=None)
-        assert printed.code in {0, 1}
-        said[command[0]] = printed.document
-    producer.close()
-    ((open_,),) = [each["open"] for each in said["status"]["queries"]]
-    assert (open_["partition"], open_["decided"]) == (None, False)
-    counted = {
-        each["labels"]["decided"]: each["value"]
-        for each in said["exporter"]["eos_sink_open_transactions"]
-    }
-    assert counted == {"true": 0, "false": 1}
-    (oldest,) = said["exporter"]["eos_sink_oldest_transaction_age_seconds"]
-    assert oldest["value"] > 0
-    assert "eos_sink_least_time_left_seconds" not in said["exporter"]
 
 
 PROGRAM = """

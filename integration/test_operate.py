@@ -8,22 +8,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.protocol.values import EndOutcome
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.topic_scan import Offsets, Source
 from integration.operator_commands import run_command
 from integration.query import PARTITIONS, PATIENCE_S, ROWS, Query
 from integration.topics import unique
-from tests.imported import FOR_ROWS, imported
 from tests.namespaces import IN_ANOTHER_NAMESPACE, has_namespaces
 from tests.snippets import ROOT, snippets_of
 
@@ -56,24 +54,8 @@ class OnCall:
         (found,) = self.reads("status", self.name, expect=None)["queries"]
         return {each["transactional_id"] for each in found["open"]}
 
-    def ends(self, *words: str, expect: int = FINE) -> str:
-        return self.types("resolve", self.name, "--end", *words, expect=expect)
-
-    def commits(self, *partitions: int) -> None:
-        """Some of the decided transactions, as a start does that is killed among them."""
-        decision = self.query.log().decision
-        assert decision is not None
-        decided = decision.transactions(self.query.options.names)
-        chosen = [each for each, entry in decided.items() if entry.partition in partitions]
-        control = self.query.kafka.control()
-        ended = control.end(chosen, commit=True, deadline=Deadline(PATIENCE_S))
-        assert set(ended.values()) == {EndOutcome.DONE}
-
-    def id(self, slot: int, partition: int) -> str:
-        return self.query.options.names.task(slot, partition)
-
     def ids(self, slot: int) -> list[str]:
-        return [self.id(slot, partition) for partition in range(PARTITIONS)]
+        return [self.query.options.names.task(slot, each) for each in range(PARTITIONS)]
 
     def outcomes(self, batch: int, expect: int = FINE) -> list[str]:
         document = self.reads("status", self.name, str(batch), expect=expect)
@@ -81,20 +63,14 @@ class OnCall:
 
     def end_session(self) -> None:
         """The driver that ended is no longer the group's member."""
-        self._kafka.end_session(self._group, self.query.options.names.driver)
-
-    @property
-    def _group(self) -> str:
-        return self.query.options.names.group
+        names = self.query.options.names
+        self._kafka.end_session(names.group, names.driver)
 
 
 @pytest.fixture
 def on_call(kafka: KafkaCluster, tmp_path: Path) -> Iterator[OnCall]:
-    query = Query(kafka, tmp_path, eos_log_topic=unique("log"))
-    try:
+    with closing(Query(kafka, tmp_path, eos_log_topic=unique("log"))) as query:
         yield OnCall(kafka, query)
-    finally:
-        query.close()
 
 
 def test_a_query_that_runs_well_needs_no_action(on_call: OnCall) -> None:
@@ -137,15 +113,16 @@ def test_what_was_prepared_is_aborted_and_the_batch_comes_once(on_call: OnCall) 
     # The dead driver is the group's member for a while.
     command = f"eos-sink resolve {on_call.name} --end --bootstrap-server"
     assert command not in on_call.types("status", expect=LOOK)
-    said = on_call.ends("--yes", expect=REFUSED)
+    end = ("resolve", on_call.name, "--end")
+    said = on_call.types(*end, "--yes", expect=REFUSED)
     assert "died within its session" in said
     assert "it has ended" in said
-    assert "add --yes" in on_call.ends("--take-over", expect=REFUSED)
+    assert "add --yes" in on_call.types(*end, "--take-over", expect=REFUSED)
     assert on_call.open() == set(on_call.ids(1))
     on_call.end_session()
     assert on_call.status(expect=LOOK)["driver"] == "gone"
     assert command in on_call.types("status", expect=LOOK)
-    on_call.ends("--yes")
+    on_call.types(*end, "--yes")
     assert on_call.open() == set()
     query.check(batches=1)
     query.finish()
@@ -178,40 +155,6 @@ def test_a_sidecar_in_another_pid_namespace_does_not_take_a_live_driver_for_dead
     query.check()
 
 
-def test_what_was_decided_is_committed_and_never_aborted(on_call: OnCall) -> None:
-    query = on_call.query
-    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
-    status = on_call.status(expect=LOOK)
-    assert (status["outcome"], status["batch"]) == ("open", 1)
-    assert [each["decided"] for each in status["open"]] == [True] * PARTITIONS
-    assert on_call.open() == set(on_call.ids(query.slot()))
-    assert on_call.outcomes(1, expect=LOOK) == ["open"] * PARTITIONS
-    before = query.log()
-    # The dead driver is the group's member for a while, and no run is fenced.
-    on_call.ends("--yes")
-    on_call.ends("--yes")
-    assert query.log() == before
-    query.check(batches=2)
-    assert on_call.outcomes(1) == ["committed"] * PARTITIONS
-    assert on_call.status()["outcome"] == "committed"
-    assert query.finish().written(1) == []
-    query.check()
-
-
-def test_lost_partitions_are_reported_and_written_again(on_call: OnCall) -> None:
-    query = on_call.query
-    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
-    query.take_id(query.slot(), 1)
-    on_call.commits(0, 2)
-    status = on_call.status(expect=LOOK)
-    assert (status["outcome"], status["lost"], status["open"]) == ("lost", [1], [])
-    assert on_call.outcomes(1, expect=LOOK) == ["committed", "lost", "committed"]
-    query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
-    assert on_call.outcomes(1) == ["committed", "committed", "lost, written again", "committed"]
-    query.finish()
-    query.check()
-
-
 @pytest.mark.long
 def test_what_timed_out_is_lost(kafka: KafkaCluster, tmp_path: Path) -> None:
     given = {"eos_log_topic": unique("log"), "eos_transaction_timeout_ms": "5000"}
@@ -225,29 +168,6 @@ def test_what_timed_out_is_lost(kafka: KafkaCluster, tmp_path: Path) -> None:
     query.finish()
     query.check()
     query.close()
-
-
-def test_foreign_and_newer_records_are_reported_and_the_rest_is_shown(
-    kafka: KafkaCluster, on_call: OnCall
-) -> None:
-    query = on_call.query
-    query.finish()
-    place = query.log().position
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
-    producer.produce(place.topic, b"hello", key=b"greeting", partition=place.partition)
-    producer.flush(30)
-    document = on_call.reads("status", expect=LOOK)
-    (foreign,) = document["unreadable"]
-    assert foreign["key"] == "greeting"
-    assert document["queries"][0]["outcome"] == "committed"
-    newer = b'{"format":99,"seq":7,"writer":"x"}'
-    key = query.options.names.group
-    producer.produce(place.topic, newer, key=key, partition=place.partition)
-    producer.flush(30)
-    said = on_call.types("status", expect=LOOK)
-    assert "its latest record" in said
-    assert "format 99" in said
-    assert "format 99" in on_call.ends("--yes", "--take-over", expect=REFUSED)
 
 
 def test_the_commands_of_the_page_run(kafka: KafkaCluster, on_call: OnCall, tmp_path: Path) -> None:
@@ -317,23 +237,3 @@ def test_commands_that_look_change_nothing(
         printed = run_command(*words, expect=None)
         assert printed.code in (FINE, LOOK), (words, printed)
     assert state() == before
-
-
-def test_a_cluster_that_does_not_answer_is_one_line(on_call: OnCall) -> None:
-    on_call.reach = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "1"]
-    for words in (("status",), ("resolve", "x"), ("status", "x", "1")):
-        said = on_call.types(*words, expect=REFUSED)
-        assert said.count("\n") == 1, said
-        assert "127.0.0.1:1" in said
-
-
-def test_status_imports_nothing_for_rows(kafka: KafkaCluster, on_call: OnCall) -> None:
-    """Versions before wrote lz4 to the log, which pyarrow decompresses."""
-    on_call.query.finish()
-    log = on_call.query.options.log_topic
-    words = ["status", "--bootstrap-server", kafka.bootstrap_servers, "--log-topic", log]
-    program = (
-        "import contextlib\nfrom eos_sink import cli\n"
-        f"with contextlib.suppress(SystemExit): cli.main({words})"
-    )
-    assert imported(program).isdisjoint(FOR_ROWS)
