@@ -13,7 +13,7 @@ from eos_sink.protocol.model import LogRecord
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.conftest import MakeRun
-from integration.topics import delete_topic, new_topic, unique
+from integration.topics import new_topic, unique
 
 # Half a minute by default, in which a topic may still become known.
 SOON = {"kafka_topic_metadata_propagation_max_ms": "1000"}
@@ -44,108 +44,6 @@ def test_a_row_for_a_topic_that_does_not_exist_is_not_lost_in_silence(
     assert read_topic(kafka.bootstrap_servers, topic).values() == []
 
 
-def test_a_topic_that_is_deleted_while_the_query_runs_is_named(
-    kafka: KafkaCluster, run: MakeRun
-) -> None:
-    doomed = new_topic(kafka, "doomed")
-    query = run(kafka, topic=doomed, **SOON)
-    query.write(value=["a"])
-    delete_topic(kafka.bootstrap_servers, doomed)
-    with pytest.raises(ClusterError, match=doomed):
-        query.write(value=["b"])
-    kafka.create_topic(doomed, partitions=1)
-    query.write(value=["c"])
-    assert read_topic(kafka.bootstrap_servers, doomed).values() == ["c"]
-
-
-def test_a_time_that_the_topic_does_not_take_is_a_rejected_message(
-    kafka: KafkaCluster, run: MakeRun
-) -> None:
-    topic = new_topic(kafka, "recent", message_timestamp_before_max_ms=60_000)
-    query = run(kafka, topic=topic, eos_timestamp_column="at")
-    old = pa.array([1_600_000_000_000_000], pa.timestamp("us", "UTC"))
-    with pytest.raises(ProduceFailedError, match="INVALID_TIMESTAMP") as error:
-        query.write(value=["a"], at=old)
-    assert error.value.kind is FailureKind.MESSAGE_REJECTED
-    query.write(value=["b"], at=pa.array([None], pa.timestamp("us", "UTC")))
-    assert read_topic(kafka.bootstrap_servers, topic).values() == ["b"]
-
-
-def not_utf8(content: bytes) -> Any:
-    """What Spark makes of CAST(X'..' AS STRING)."""
-    return pa.array([content], pa.binary()).view(pa.string())
-
-
-def headers(keys: Any, *, null: bool = False) -> Any:
-    pairs = pa.StructArray.from_arrays(
-        [keys, pa.array([b"h"])], ["key", "value"], mask=pa.array([null])
-    )
-    return pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), pairs)
-
-
-INVALID: dict[str, tuple[str, dict[str, Any]]] = {
-    "topic": ("InvalidTopicException", {"topic": not_utf8(b"t\xff")}),
-    "header-key": ("IllegalArgumentException", {"headers": headers(not_utf8(b"k\xff"))}),
-    "header": ("IllegalArgumentException", {"headers": headers(pa.array(["k"]), null=True)}),
-}
-
-
-@pytest.mark.parametrize("name", INVALID)
-@pytest.mark.parametrize(
-    "path", ["native", pytest.param("row by row", marks=pytest.mark.long), "inline"]
-)
-def test_an_invalid_row_is_refused_or_a_dead_letter_whichever_way_it_goes(
-    kafka: KafkaCluster, run: MakeRun, name: str, path: str
-) -> None:
-    topic, letters = new_topic(kafka, "readings"), new_topic(kafka, "dead")
-    how = {
-        "eos_native": str(path != "row by row").lower(),
-        "eos_inline_bytes": "65536" if path == "inline" else "0",
-    }
-    good = {"value": ["good"], "topic": [topic], "headers": headers(pa.array(["ü"]))}
-    error, wrong = INVALID[name]
-    bad = {**good, "value": ["bad"], **wrong}
-    query = run(kafka, **how)
-    for parts in ([bad], [good, bad]):
-        with pytest.raises(ConfigurationError):
-            query.write(*parts)
-    report = run(kafka, eos_dead_letter_topic=letters, **how).write(good, bad)
-    assert report.dead_letters == {error: 1}
-    assert read_topic(kafka.bootstrap_servers, topic).values() == ["good"]
-    (letter,) = read_topic(kafka.bootstrap_servers, letters)
-    assert letter.value == b"bad"
-    assert letter.headers
-
-
-@pytest.mark.parametrize("inline", ["0", "65536"])
-def test_a_row_for_the_decision_log_does_not_get_there(
-    kafka: KafkaCluster, run: MakeRun, inline: str
-) -> None:
-    topic, log = new_topic(kafka, "readings"), new_topic(kafka, "log", 8, cleanup_policy="compact")
-    query = run(kafka, eos_log_topic=log, eos_inline_bytes=inline)
-    query.write(value=["a"], topic=[topic])
-    records = read_topic(kafka.bootstrap_servers, log).values()
-    with pytest.raises(ConfigurationError) as error:
-        query.write(value=["b", "c"], topic=[topic, log], key=["k", "victim-0123456789"])
-    assert error.value.data == {"topic": log}
-    assert read_topic(kafka.bootstrap_servers, log).values() == records
-    assert read_topic(kafka.bootstrap_servers, topic).values() == ["a"]
-
-
-@pytest.mark.parametrize("inline", ["0", pytest.param("65536", marks=pytest.mark.long)])
-def test_a_row_for_the_decision_log_is_a_dead_letter_if_there_is_a_topic_for_them(
-    kafka: KafkaCluster, run: MakeRun, inline: str
-) -> None:
-    topic, letters = new_topic(kafka, "readings"), new_topic(kafka, "dead")
-    log = new_topic(kafka, "log", 8, cleanup_policy="compact")
-    given = {"eos_log_topic": log, "eos_dead_letter_topic": letters, "eos_inline_bytes": inline}
-    report = run(kafka, **given).write(value=["b", "c"], topic=[topic, log], key=["k", "victim"])
-    assert report.dead_letters == {"InvalidTopicException": 1}
-    assert read_topic(kafka.bootstrap_servers, topic).values() == ["b"]
-    assert read_topic(kafka.bootstrap_servers, letters).values() == ["c"]
-    assert "c" not in read_topic(kafka.bootstrap_servers, log).values()
-
-
 def foreign_log(kafka: KafkaCluster, run: MakeRun) -> str:
     """A topic with the decisions of another sink, which has its own eos.log.topic."""
     log = unique("foreign")
@@ -153,17 +51,13 @@ def foreign_log(kafka: KafkaCluster, run: MakeRun) -> str:
     return log
 
 
-@pytest.mark.parametrize("option", ["topic", "eos_destinations", "eos_dead_letter_topic"])
 def test_an_option_that_names_the_log_of_another_sink_is_refused(
-    kafka: KafkaCluster, run: MakeRun, option: str
+    kafka: KafkaCluster, run: MakeRun
 ) -> None:
     log = foreign_log(kafka, run)
     before = read_topic(kafka.bootstrap_servers, log)
-    given = {"topic": new_topic(kafka, "readings"), option: log}
-    if option == "eos_destinations":
-        del given["topic"]
     with pytest.raises(ConfigurationError) as error:
-        run(kafka, **given).plan()
+        run(kafka, topic=log).plan()
     assert error.value.data == {"topic": log}
     assert read_topic(kafka.bootstrap_servers, log) == before
 
@@ -184,30 +78,15 @@ def test_a_row_for_the_log_of_another_sink_does_not_become_visible(
     assert read_topic(kafka.bootstrap_servers, log).values() == before
 
 
-@pytest.mark.parametrize("inline", ["0", pytest.param("65536", marks=pytest.mark.long)])
-def test_a_row_for_the_log_of_another_sink_is_a_dead_letter(
-    kafka: KafkaCluster, run: MakeRun, inline: str
-) -> None:
-    topic, log, letters = new_topic(kafka, "t"), foreign_log(kafka, run), new_topic(kafka, "dead")
-    before = read_topic(kafka.bootstrap_servers, log).values()
-    query = run(kafka, eos_dead_letter_topic=letters, eos_inline_bytes=inline)
-    report = query.write(value=["b", "c"], topic=[topic, log], key=["k", "victim-0123456789"])
-    assert report.dead_letters == {"InvalidTopicException": 1}
-    assert read_topic(kafka.bootstrap_servers, letters).values() == ["c"]
-    assert read_topic(kafka.bootstrap_servers, log).values() == before
-
-
 DECISION = encode(LogRecord(seq=1, decision=None, writer="x")).decode()
 
 
-@pytest.mark.parametrize("policy", ["delete", "compact"])
 def test_a_row_that_looks_like_a_decision_does_not_stop_the_queries_of_its_topic(
-    kafka: KafkaCluster, run: MakeRun, policy: str
+    kafka: KafkaCluster, run: MakeRun
 ) -> None:
-    topic = new_topic(kafka, "orders", 8, cleanup_policy=policy)
-    # In a table it is one of several rows.
-    before = ["first", "second"] if policy == "compact" else []
-    values = [*before, DECISION, "restarted", "last"]
+    """In a table, as the log is one."""
+    topic = new_topic(kafka, "orders", 8, cleanup_policy="compact")
+    values = ["first", "second", DECISION, "restarted", "last"]
     for number, value in enumerate(values):
         # A process asks once about a topic: by the option, and of the column before it decides.
         given = {"topic": topic} if number % 2 else {}

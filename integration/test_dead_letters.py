@@ -12,15 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
 
-from eos_sink import cli
 from eos_sink.errors import ClusterError, ConfigurationError, FailureKind, ProduceFailedError
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.checker import read_topic
 from integration.conftest import MakeRun
-from integration.in_process import Run
 from integration.query import INLINE_BYTES, VERSIONS, Query, kill_at
 from integration.refused_rows import Sorted
 from integration.secured_query import SecuredQuery, commands
@@ -35,11 +32,9 @@ SOON = {"kafka_topic_metadata_propagation_max_ms": "200"}
 PAIRS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
-def times(*seconds: float | None) -> Any:
-    """Seconds from now."""
-    now = time.time()
-    given = [None if each is None else int((now + each) * 1_000_000) for each in seconds]
-    return pa.array(given, pa.timestamp("us", "UTC"))
+def times(seconds: float) -> Any:
+    """A column with a time so many seconds from now."""
+    return pa.array([int((time.time() + seconds) * 1_000_000)], pa.timestamp("us", "UTC"))
 
 
 def text(content: bytes | None) -> str:
@@ -54,48 +49,30 @@ class Bad:
         error: the last part of its class.
         columns: of the row.
         topic: settings of the topic.
-        options: of the query.
-        by_column: whether the rows name their topic.
+        short: the way to write it that `make test` takes; none: only `make test-long` has it.
     """
 
     error: str
-    columns: dict[str, Any] = field(default_factory=dict)
+    columns: dict[str, Any]
     topic: dict[str, Any] = field(default_factory=dict)
-    options: dict[str, str] = field(default_factory=dict)
-    by_column: bool = False
+    short: str = ""
 
 
+# What the sink refuses before it asks Kafka is in tests/task/test_rejected.py.
 BAD = {
     "too large for the topic": Bad(
         "RecordTooLargeException",
         {"value": ["x" * 3_000]},
         {"max_message_bytes": 2_000},
-        {"kafka_compression_type": "none"},
-    ),
-    "too large for the client": Bad(
-        "RecordTooLargeException",
-        {"value": ["x" * 3_000]},
-        options={"kafka_max_request_size": "2000"},
+        "native",
     ),
     "no such partition": Bad(
-        "UnknownTopicOrPartitionException", {"partition": pa.array([3], pa.int32())}
-    ),
-    "a partition below 0": Bad(
-        "IllegalArgumentException", {"partition": pa.array([-1], pa.int32())}
+        "UnknownTopicOrPartitionException",
+        {"partition": pa.array([3], pa.int32())},
+        short="row by row",
     ),
     "no such topic": Bad(
-        "UnknownTopicOrPartitionException", {"topic": ["missing"]}, by_column=True
-    ),
-    "no topic": Bad("InvalidTopicException", {"topic": pa.nulls(1, pa.string())}, by_column=True),
-    "no name of a topic": Bad("InvalidTopicException", {"topic": ["a b"]}, by_column=True),
-    "a topic of Kafka's own": Bad(
-        "InvalidTopicException", {"topic": ["__consumer_offsets"]}, by_column=True
-    ),
-    "not declared": Bad(
-        "UnknownTopicOrPartitionException",
-        {"topic": ["elsewhere"]},
-        options={"eos_destinations": "TOPIC"},
-        by_column=True,
+        "UnknownTopicOrPartitionException", {"topic": ["missing"]}, short="inline"
     ),
     "no key in a compacted topic": Bad(
         "InvalidRecordException", {"key": pa.nulls(1, pa.string())}, {"cleanup_policy": "compact"}
@@ -104,33 +81,14 @@ BAD = {
         "InvalidTimestampException",
         {"at": times(-3600)},
         {"message_timestamp_before_max_ms": 60_000},
+        "native",
     ),
     "too far ahead": Bad(
         "InvalidTimestampException",
         {"at": times(7 * 86_400)},
         {"message_timestamp_after_max_ms": 3_600_000},
     ),
-    "before 1970": Bad(
-        "IllegalArgumentException", {"at": pa.array([-1], pa.timestamp("us", "UTC"))}
-    ),
-    "a header without a key": Bad(
-        "IllegalArgumentException", {"headers": pa.array([[(None, b"h")]], PAIRS)}
-    ),
-    "a header with a zero": Bad(
-        "IllegalArgumentException", {"headers": pa.array([[("a\0b", b"h")]], PAIRS)}
-    ),
 }
-
-
-def start(kafka: KafkaCluster, run: MakeRun, bad: Bad, **options: str) -> tuple[Run, str, str]:
-    topic, letters = new_topic(kafka, "main", **bad.topic), new_topic(kafka, "dead")
-    given = {name: value.replace("TOPIC", topic) for name, value in bad.options.items()}
-    if not bad.by_column:
-        given["topic"] = topic
-    if "at" in bad.columns:
-        given["eos_timestamp_column"] = "at"
-    query = run(kafka, **SOON, eos_dead_letter_topic=letters, **given, **options)
-    return query, topic, letters
 
 
 def mixed(topic: str, bad: Bad) -> dict[str, Any]:
@@ -140,24 +98,14 @@ def mixed(topic: str, bad: Bad) -> dict[str, Any]:
         row = pa.array(bad.columns.get(name, [good]), kind)
         return pa.concat_arrays([pa.array([good], kind), row, pa.array([good], kind)])
 
-    columns = {
-        "value": column("value", "good", pa.string()),
-        "key": column("key", "k", pa.string()),
+    kinds = {
+        "value": ("good", pa.string()),
+        "key": ("k", pa.string()),
+        "topic": (topic, pa.string()),
+        "partition": (None, pa.int32()),
+        "at": (None, pa.timestamp("us", "UTC")),
     }
-    kinds = {"partition": pa.int32(), "headers": PAIRS, "at": pa.timestamp("us", "UTC")}
-    for name in bad.columns.keys() & kinds.keys():
-        columns[name] = column(name, None, kinds[name])
-    if bad.by_column:
-        columns["topic"] = column("topic", topic, pa.string())
-    return columns
-
-
-SHORT = {
-    ("too large for the topic", "native"),
-    ("too old", "native"),
-    ("no such topic", "inline"),
-    ("a header without a key", "row by row"),
-}
+    return {name: column(name, *kind) for name, kind in kinds.items()}
 
 
 @VERSIONS
@@ -168,7 +116,7 @@ SHORT = {
             bad,
             path,
             id=f"{name}-{path}",
-            marks=[] if (name, path) in SHORT else [pytest.mark.long],
+            marks=[] if path == bad.short else [pytest.mark.long],
         )
         for name, bad in BAD.items()
         for path in ("native", "row by row", "inline")
@@ -178,51 +126,27 @@ def test_a_refused_row_is_a_dead_letter_and_the_others_are_where_they_belong(
     kafka: KafkaCluster, run: MakeRun, bad: Bad, path: str
 ) -> None:
     how = {"row by row": {"eos_native": "false"}, "inline": {"eos_inline_bytes": INLINE}}
-    query, topic, letters = start(kafka, run, bad, **how.get(path, {}))
-    (report,) = query.write_tasks([mixed(topic, bad)])
+    topic, letters = new_topic(kafka, "main", **bad.topic), new_topic(kafka, "dead")
+    given = {"eos_timestamp_column": "at", "kafka_compression_type": "none"}
+    query = run(kafka, **SOON, eos_dead_letter_topic=letters, **given, **how.get(path, {}))
+    rows = mixed(topic, bad)
+    (report,) = query.write_tasks([rows])
     assert report.digest.rows == 3
     assert report.dead_letters == {bad.error: 1}
-    most = {**bad.topic, **bad.options}
-    limits = (most.get("max_message_bytes"), most.get("kafka_max_request_size"))
-    narrow = any(limit and int(limit) < int(INLINE) for limit in limits)
+    narrow = "max_message_bytes" in bad.topic
     assert bool(report.inline) is (path == "inline" and not narrow)
     found = read_topic(kafka.bootstrap_servers, topic)
     assert found.values() == ["good", "good"]
     (letter,) = read_topic(kafka.bootstrap_servers, letters)
-    expected = mixed(topic, bad)
-    assert text(letter.value) == expected["value"][1].as_py()
-    assert letter.key == (None if (key := expected["key"][1].as_py()) is None else key.encode())
+    assert text(letter.value) == rows["value"][1].as_py()
+    assert text(letter.key) == (rows["key"][1].as_py() or "")
     headers = dict(letter.headers or [])
-    named = bad.columns["topic"][0] if bad.by_column else topic
-    assert text(headers["__connect.errors.topic"]) == str(named or "").replace("None", "")
+    assert text(headers["__connect.errors.topic"]) == rows["topic"][1].as_py()
     assert text(headers["__connect.errors.exception.class.name"]).endswith(f".{bad.error}")
     assert headers["__connect.errors.exception.message"]
-    # Without the option the row is what Kafka or the sink refuses.
-    given = {name: value.replace("TOPIC", topic) for name, value in bad.options.items()}
-    strict = run(
-        kafka,
-        **{**SOON, "kafka_topic_metadata_propagation_max_ms": "1000"},
-        **given,
-        **({} if bad.by_column else {"topic": topic}),
-        **({"eos_timestamp_column": "at"} if "at" in bad.columns else {}),
-    )
-    with pytest.raises((ProduceFailedError, ConfigurationError, ClusterError)):
-        strict.write(mixed(topic, bad))
-
-
-@pytest.mark.parametrize("native", ["true", "false"])
-def test_a_row_is_the_witness_also_behind_an_arrow_batch_of_dead_letters(
-    kafka: KafkaCluster, run: MakeRun, native: str
-) -> None:
-    topic, letters = new_topic(kafka, "main", 1), new_topic(kafka, "dead", 1)
-    query = run(kafka, topic=topic, eos_dead_letter_topic=letters, eos_native=native)
-    bad = {"value": ["bad"] * 3, "partition": pa.array([7] * 3, pa.int32())}
-    good = {"value": ["good"] * 3, "partition": pa.array([0] * 3, pa.int32())}
-    report = query.write(bad, bad, good)
-    assert report.prepared is not None
-    assert report.prepared.witness.topic == topic
-    assert read_topic(kafka.bootstrap_servers, topic).values() == ["good"] * 3
-    assert len(list(read_topic(kafka.bootstrap_servers, letters))) == 6
+    # Without the option the row is what Kafka refuses.
+    with pytest.raises((ProduceFailedError, ClusterError)):
+        run(kafka, kafka_topic_metadata_propagation_max_ms="1000", **given).write(rows)
 
 
 # --- What stops the query.
@@ -296,30 +220,17 @@ def test_the_largest_row_that_a_topic_takes_is_no_dead_letter_and_the_next_one_i
     strict.write(value=["x" * (least - 1)], key=["key"], headers=headers)
 
 
-@pytest.mark.parametrize("inline", ["0", pytest.param(INLINE, marks=pytest.mark.long)])
 def test_small_rows_fit_into_a_topic_that_takes_only_small_batches(
-    kafka: KafkaCluster, run: MakeRun, inline: str
+    kafka: KafkaCluster, run: MakeRun
 ) -> None:
     rows = ["".join(uuid.uuid4().hex for _ in range(10)) for _ in range(100)]
     for by_column in (False, True):
         topic, letters = new_topic(kafka, "main", 1, max_message_bytes=2_000), new_topic(kafka, "d")
         given = {} if by_column else {"topic": topic}
-        query = run(kafka, **given, eos_dead_letter_topic=letters, eos_inline_bytes=inline)
+        query = run(kafka, **given, eos_dead_letter_topic=letters)
         query.write(value=rows, topic=[topic] * len(rows))
         assert read_topic(kafka.bootstrap_servers, topic).values() == rows
         assert read_topic(kafka.bootstrap_servers, letters).values() == []
-
-
-@pytest.mark.long
-def test_rules_that_have_become_wider_since_the_plan_are_read_again(
-    kafka: KafkaCluster, run: MakeRun
-) -> None:
-    topic, letters = new_topic(kafka, "main", 1, max_message_bytes=2_000), new_topic(kafka, "dead")
-    query = run(kafka, topic=topic, eos_dead_letter_topic=letters, kafka_compression_type="none")
-    query.write(value=["good"])
-    set_config(kafka.bootstrap_servers, topic, "max.message.bytes", "10000")
-    query.write(value=["x" * 3_000])
-    assert read_topic(kafka.bootstrap_servers, topic).values() == ["good", "x" * 3_000]
 
 
 def test_a_dead_letter_keeps_its_headers_key_and_time(kafka: KafkaCluster, run: MakeRun) -> None:
@@ -484,76 +395,3 @@ def test_the_permissions_of_the_page_are_enough_and_a_missing_one_is_named(
         query.take_id(query.slot(), 1)
         query.finish()
         rows.check()
-
-
-@pytest.mark.long
-def test_each_way_of_writing_in_spark(
-    kafka: KafkaCluster, spark: SparkSession, tmp_path: Path
-) -> None:
-    schema = "value string, partition int"
-    (tmp_path / "in").mkdir()
-    lines = [json.dumps({"value": f"v{n}", "partition": n % 5}) for n in range(100)]
-    (tmp_path / "in" / "rows.json").write_text("\n".join(lines))
-
-    def options(way: str) -> dict[str, str]:
-        return {
-            "kafka.bootstrap.servers": kafka.bootstrap_servers,
-            "topic": new_topic(kafka, f"{way}-main"),
-            "eos.dead.letter.topic": new_topic(kafka, f"{way}-dead"),
-            "checkpointLocation": str(tmp_path / way),
-        }
-
-    stream, frames, written = (options(way) for way in ("stream", "frames", "batch"))
-    source = spark.readStream.schema(schema).json(str(tmp_path / "in"))
-    query = source.writeStream.format("kafka-eos").options(**stream)
-    query.trigger(availableNow=True).start().awaitTermination(120)
-
-    def write(frame: DataFrame, _: int) -> None:
-        writer = frame.write.format("kafka-eos").mode("append")
-        writer.options(**frames).option("eos.id", frames["topic"]).save()
-
-    each = source.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / "f"))
-    each.trigger(availableNow=True).start().awaitTermination(120)
-    batch = spark.read.schema(schema).json(str(tmp_path / "in"))
-    batch.write.format("kafka-eos").mode("append").options(**written).save()
-    for given in (stream, frames, written):
-        found = {
-            name: sorted(read_topic(kafka.bootstrap_servers, given[name]).values())
-            for name in ("topic", "eos.dead.letter.topic")
-        }
-        assert found["topic"] == sorted(f"v{n}" for n in range(100) if n % 5 < 3)
-        assert found["eos.dead.letter.topic"] == sorted(f"v{n}" for n in range(100) if n % 5 >= 3)
-
-
-def test_verify_counts_dead_letters_as_there_and_finds_rows_in_both_topics(
-    kafka: KafkaCluster, run: MakeRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    topic, letters = new_topic(kafka, "main"), new_topic(kafka, "dead")
-    query = run(kafka, topic=topic, eos_dead_letter_topic=letters)
-    source = tmp_path / "source"
-    source.write_text("\n".join(map(str, range(100))))
-
-    def write(numbers: range, wrong: int) -> None:
-        partition = [9 if number % 10 == wrong else number % 3 for number in numbers]
-        query.write(value=[str(n) for n in numbers], partition=pa.array(partition, pa.int32()))
-
-    def verify(*more: str) -> dict[str, tuple[str, int]]:
-        words = ["verify", topic, "--bootstrap-server", kafka.bootstrap_servers, "--json"]
-        cli.main([*words, "--quiet", "--identity", "value", *more])
-        checks = json.loads(capsys.readouterr().out)["checks"]
-        return {each["name"]: (each["status"], each["found"]) for each in checks}
-
-    write(range(100), wrong=5)
-    compared = (["--number"], ["--expected", "100"], ["--expected-from", str(source)])
-    for how in compared:
-        assert verify(*how)["lost"] == ("wrong", 10)
-        found = verify(*how, "--dead-letters", letters)
-        assert found["lost"] == ("good", 0)
-        assert found["doubled"] == ("good", 0)
-        assert found["dead letters"] == ("good", 0)
-    # Three rows that are dead letters already come again, and take the other way.
-    write(range(15, 36, 10), wrong=3)
-    for how in (*compared, []):
-        found = verify(*how, "--dead-letters", letters)
-        assert found["lost"] == ("good" if how else "not checked", 0)
-        assert found["dead letters"] == ("wrong", 3)
