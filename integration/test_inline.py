@@ -6,8 +6,6 @@ import contextlib
 import itertools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -15,23 +13,15 @@ import pyarrow as pa
 import pytest
 
 from eos_sink.errors import (
-    ClusterError,
-    ConfigurationError,
-    EosSinkError,
-    OperatorNeededError,
-    OutcomeUnknownError,
-    ProduceFailedError,
     SupersededError,
 )
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.protocol.values import TransactionStatus
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.checker import Rows, assert_each_once, read_topic
 from integration.conftest import MakeRun
 from integration.crash_scenarios import SCENARIOS, Scenario, call_of, commit, first_batch
-from integration.keys import KEYS
 from integration.query import (
     INLINE_BYTES,
     PARTITIONS,
@@ -42,7 +32,6 @@ from integration.query import (
     kill_at,
     rows_of,
 )
-from integration.secured_query import SecuredQuery
 from integration.topics import new_topic
 from integration.whole_batches import BatchReader, PartialBatchError
 from tests import seeds
@@ -191,93 +180,6 @@ def test_a_commit_that_wakes_up_after_its_abort_makes_nothing_visible(
     inline.check()
 
 
-# --- A commit without an answer.
-
-
-@pytest.mark.parametrize("carried_out", [True, False])
-def test_rows_whose_commit_has_no_answer_are_there_once(
-    kafka: KafkaCluster, run: MakeRun, monkeypatch: pytest.MonkeyPatch, carried_out: bool
-) -> None:
-    topic = new_topic(kafka, "unanswered")
-    query = run(kafka, topic=topic, eos_inline_bytes=SHARE)
-    query.write(value=["first"])
-    commit = ConfluentProducer.commit
-    lost: list[bool] = []
-
-    def lose(self: ConfluentProducer, deadline: Deadline) -> None:
-        if lost or carried_out:
-            commit(self, deadline)
-        if not lost:
-            lost.append(True)
-            raise OutcomeUnknownError("No answer.", remedy="")
-
-    monkeypatch.setattr(ConfluentProducer, "commit", lose)
-    query.write(value=["second"])
-    assert lost
-    assert sorted(read_topic(kafka.bootstrap_servers, topic).values()) == ["first", "second"]
-
-
-# --- Replays and rewrites.
-
-
-def test_a_replay_may_have_the_same_rows_in_other_partitions(inline: Query) -> None:
-    inline.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
-    inline.replan([[], *rows_of(1)[::-1], []])
-    last = inline.finish()
-    assert (last.inlined(1), last.written(1)) == ([], [])
-    inline.check()
-
-
-def test_an_undecided_batch_may_come_back_in_other_partitions(inline: Query) -> None:
-    inline.run_killed_at(FaultPoint.COMMITTER_WRITE_BEFORE)
-    inline.replan([row for part in rows_of(1) for row in (part[:3], part[3:])])
-    assert inline.finish().inlined(1) == [0, 1, 2, 3, 4, 5]
-    inline.check()
-
-
-@pytest.mark.long
-def test_a_replay_with_other_rows_needs_an_operator(inline: Query) -> None:
-    inline.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
-    inline.replan(rows_of(1, [ROWS, ROWS, ROWS + 1]))
-    error = inline.run().stopped(OperatorNeededError)
-    assert error["data"] == {"batch": 1, "partitions": [2], "rows": PARTITIONS * ROWS}
-    inline.check(batches=2)
-
-
-@VERSIONS
-def test_a_lost_partition_is_written_again_by_the_driver(query: Query) -> None:
-    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
-    query.take_id(query.slot(), 1)
-    query.inline()
-    last = query.run_killed_at(FaultPoint.COMMITTER_WRITE_BEFORE)
-    assert (last.inlined(1), last.written(1)) == ([1], [])
-    assert query.finish().inlined(1) == [1]
-    query.check()
-
-
-@pytest.mark.long
-def test_a_lost_partition_of_a_mixed_batch_is_written_again_alone(mixed: Query) -> None:
-    mixed.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
-    for again in (True, False):
-        mixed.take_id(mixed.slot(), 1)
-        last = mixed.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER) if again else mixed.finish()
-        assert (last.inlined(1), last.written(1)) == ([], [1])
-    mixed.check()
-
-
-@pytest.mark.long
-def test_a_query_may_turn_it_off_and_on_again(inline: Query) -> None:
-    inline.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
-    inline.inline(0)
-    last = inline.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER, batch=2)
-    assert (last.inlined(1), last.written(1), last.written(2)) == ([], [], [0, 1, 2])
-    inline.inline()
-    inline.batches.append(rows_of(3))
-    last = inline.finish()
-    assert (last.inlined(2), last.written(2), last.inlined(3)) == ([], [], [0, 1, 2])
-    inline.check()
-
-
 # --- A batch is visible as a whole.
 
 
@@ -372,7 +274,7 @@ def test_the_check_sees_a_part_of_a_batch_where_each_task_has_a_transaction(
         watched.finish()
 
 
-# --- The records, and the errors, are those of tasks.
+# --- The records are those of tasks.
 
 SHARE = "65536"
 ANYWHERE = b"anywhere"
@@ -459,28 +361,6 @@ def test_the_records_are_those_that_tasks_write(
     assert sum(len(part) for topic in written[1] for part in topic) == 2 * half
 
 
-def test_keys_have_the_same_places(kafka: KafkaCluster, run: MakeRun) -> None:
-    places = []
-    for inline in ("0", SHARE):
-        topic = new_topic(kafka, "keys", partitions=50)
-        query = run(kafka, topic=topic, eos_inline_bytes=inline)
-        report = query.write(value=[b"v"] * len(KEYS), key=KEYS)
-        assert bool(report.inline) is (inline == SHARE)
-        seen = read_topic(kafka.bootstrap_servers, topic)
-        places.append({each.key: each.partition for each in seen})
-    assert places[0] == places[1]
-    assert len(places[0]) == len(set(KEYS))
-
-
-def test_rows_without_a_key_are_spread(kafka: KafkaCluster, run: MakeRun) -> None:
-    topic = new_topic(kafka, "spread")
-    query = run(kafka, topic=topic, eos_inline_bytes=SHARE)
-    # Those of a batch may go together.
-    for _ in range(15):
-        query.write(value=["v"])
-    assert len({seen.partition for seen in read_topic(kafka.bootstrap_servers, topic)}) > 1
-
-
 def test_a_setting_of_the_users_producer_is_the_drivers_too(
     kafka: KafkaCluster, run: MakeRun
 ) -> None:
@@ -488,111 +368,3 @@ def test_a_setting_of_the_users_producer_is_the_drivers_too(
     query = run(kafka, topic=topic, eos_inline_bytes=SHARE, kafka_compression_type="gzip")
     query.write(value=["x" * 20_000])
     assert read_topic(kafka.bootstrap_servers, topic).values() == ["x" * 20_000]
-
-
-OLD = pa.array([1_600_000_000_000_000], pa.timestamp("us", "UTC"))
-# Half a minute by default, in which a topic may still become known.
-SOON = {"kafka_topic_metadata_propagation_max_ms": "1000"}
-
-
-@dataclass(frozen=True)
-class Bad:
-    """A batch that is not taken.
-
-    Attributes:
-        error: why not.
-        row: what is wrong with it.
-        topic: settings of the topic.
-        options: of the query.
-    """
-
-    error: type[EosSinkError]
-    row: dict[str, Any]
-    topic: dict[str, Any] = field(default_factory=dict)
-    options: dict[str, str] = field(default_factory=dict)
-
-
-SHORT_BAD = ("too large for the topic", "no such partition")
-BAD = {
-    "too large for the topic": Bad(
-        ProduceFailedError,
-        {"value": ["x" * 3_000]},
-        {"max_message_bytes": 2_000},
-        {"kafka_compression_type": "none"},
-    ),
-    "too large for the client": Bad(
-        ProduceFailedError, {"value": ["x" * 3_000]}, options={"kafka_max_request_size": "2000"}
-    ),
-    "no such partition": Bad(
-        ProduceFailedError, {"value": ["bad"], "partition": pa.array([PARTITIONS], pa.int32())}
-    ),
-    "no such topic": Bad(ClusterError, {"value": ["bad"], "topic": ["missing"]}, options=SOON),
-    "too old": Bad(
-        ProduceFailedError,
-        {"value": ["bad"], "at": OLD},
-        {"message_timestamp_before_max_ms": 60_000},
-        {"eos_timestamp_column": "at"},
-    ),
-    "not declared": Bad(
-        ConfigurationError,
-        {"value": ["bad"], "topic": ["missing"]},
-        options={"eos_destinations": ""},
-    ),
-}
-
-
-@VERSIONS
-@pytest.mark.parametrize(
-    "bad",
-    [
-        pytest.param(bad, id=name, marks=[] if name in SHORT_BAD else [pytest.mark.long])
-        for name, bad in BAD.items()
-    ],
-)
-def test_what_kafka_does_not_take_has_the_same_error(
-    kafka: KafkaCluster, run: MakeRun, bad: Bad
-) -> None:
-    errors = []
-    for inline in ("0", SHARE):
-        topic = new_topic(kafka, "strict", **bad.topic)
-        declared = {name: topic for name in bad.options if name == "eos_destinations"}
-        by_column = "topic" in bad.row
-        given = {} if by_column else {"topic": topic}
-        query = run(kafka, **given, eos_inline_bytes=inline, **{**bad.options, **declared})
-        # The tasks of a batch have the same columns.
-        empty = {name: pa.nulls(1, pa.array(column).type) for name, column in bad.row.items()}
-        good = {**empty, **({"topic": [topic]} if by_column else {}), "value": ["good"]}
-        query.write(good)
-        with pytest.raises(bad.error) as raised:
-            query.write_tasks([good], [bad.row], [good])
-        error = raised.value
-        errors.append(f"{error.data} {error.remedy}".replace(topic, "TOPIC"))
-        query.write(good)
-        assert read_topic(kafka.bootstrap_servers, topic).values() == ["good", "good"]
-    assert errors[0] == errors[1]
-
-
-@pytest.mark.long
-def test_a_permission_lost_during_a_batch_is_named(secured: KafkaCluster, tmp_path: Path) -> None:
-    errors = []
-    for inline, point in (
-        (False, FaultPoint.TASK_PRODUCE_AMID),
-        (True, FaultPoint.COMMITTER_PRODUCE_AMID),
-    ):
-        (home := tmp_path / point.value).mkdir()
-        query = SecuredQuery(secured, home)
-        if inline:
-            query.inline()
-        with contextlib.closing(query):
-            process = query.run_paused_at(point)
-            write = query.need(0)
-            query.revoke(write)
-            process.wake()
-            error = process.stopped(ClusterError)
-            assert error["data"]["missing"] == [str(write)]
-            query.grant_as_told(error["text"])
-            query.check(batches=1)
-            assert query.finish().inlined(1) == ([0, 1, 2] if inline else [])
-            query.check()
-        errors.append(error["error"])
-    assert errors[0] == errors[1]

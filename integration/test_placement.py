@@ -5,6 +5,7 @@ The Java client is the one in the broker's own jars, spoken to through the py4j 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from itertools import pairwise, starmap
 from pathlib import Path
@@ -23,9 +24,23 @@ from eos_sink_lab.testing.kafka_files import DEFAULT_VERSION, ensure_kafka
 from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.conftest import MakeRun
-from integration.keys import KEYS
 from integration.topics import new_topic
 
+# Keys whose partition a client could get wrong.
+_CHANCE = random.Random(7)
+KEYS = [
+    b"",
+    b"\0",
+    b"k",
+    b"payment-4711",
+    "schlüssel".encode(),
+    "鍵🔑".encode(),
+    bytes(range(256)),
+    b"\xff" * 7,
+    b"long" * 5_000,
+    # Each length modulo four ends the hash in another way.
+    *(_CHANCE.randbytes(_CHANCE.randrange(1, 40)) for _ in range(120)),
+]
 PAIR = pa.struct([("key", pa.string()), ("value", pa.binary())])
 HEADERS = pa.array([[{"key": "h", "value": b"v"}]], pa.list_(PAIR))
 
@@ -104,10 +119,12 @@ def test_rows_with_keys_keep_their_order_in_a_partition(kafka: KafkaCluster, run
         assert found
 
 
-def test_rows_without_a_key_are_spread(kafka: KafkaCluster, run: MakeRun) -> None:
+@pytest.mark.parametrize("inline", ["0", "65536"], ids=["by a task", "by the driver"])
+def test_rows_without_a_key_are_spread(kafka: KafkaCluster, run: MakeRun, inline: str) -> None:
     topic = new_topic(kafka, "spread")
     # Both clients put such rows together for some milliseconds, for larger batches.
-    query = run(kafka, topic=topic, kafka_sticky_partitioning_linger_ms="0")
+    own = {"kafka_sticky_partitioning_linger_ms": "0", "eos_inline_bytes": inline}
+    query = run(kafka, topic=topic, **own)
     query.write(value=["v"] * 300, key=[None] * 300)
     assert {seen.partition for seen in read_topic(kafka.bootstrap_servers, topic)} == {0, 1, 2}
 
