@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from eos_sink.errors import OperatorNeededError, UnfinishedError
+from eos_sink.errors import UnfinishedError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.values import TransactionStatus
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import Rows, assert_each_once, read_topic
-from integration.operator_commands import Operator
 from integration.query import (
     INLINE_BYTES,
     PARTITIONS,
@@ -27,11 +26,6 @@ from integration.query import (
 )
 
 SHORT_MS = 10_000
-
-
-@pytest.fixture
-def operator(kafka: KafkaCluster, query: Query) -> Operator:
-    return Operator(kafka, query)
 
 
 @pytest.fixture
@@ -96,26 +90,6 @@ def test_rows_in_several_topics_are_read_back_in_all_of_them(
     query.finish()
     found = [row for topic in query.topics for row in read_topic(kafka.bootstrap_servers, topic)]
     assert_each_once(Rows(found), [row for batch in range(3) for row in flat(rows_of(batch))])
-
-
-@pytest.mark.long
-def test_deleted_rows_are_not_written_again(
-    kafka: KafkaCluster, query: Query, operator: Operator
-) -> None:
-    """Whether a row was deleted or lost is not known: the old partitions tell."""
-    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
-    query.take_id(query.slot(), 1)
-    first, second, third = rows_of(1)
-    query.replan([third, second, first])
-    stops_for_partitions(query, 3)
-    kafka.delete_records(query.topic)
-    query.run().stopped(OperatorNeededError)
-    operator.chooses("lost", "--partitions", "1")
-    text = query.run().stopped(OperatorNeededError)["text"]
-    assert "retention or compaction has deleted some" in text
-    query.replan([first, second, third])
-    assert query.finish().written(1) == [1]
-    assert_each_once(query.visible(), [*second, *flat(rows_of(2))])
 
 
 @pytest.mark.long

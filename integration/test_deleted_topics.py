@@ -119,13 +119,11 @@ def write_foreign_rows(kafka: KafkaCluster, topic: str, rows: int = 50) -> None:
     assert producer.flush(30) == 0
 
 
-@pytest.mark.parametrize("settled", [True, False], ids=["by the driver", "by no one"])
 def test_another_record_in_a_topic_that_was_made_again_proves_no_commit(
-    query: Query, kafka: KafkaCluster, settled: bool
+    query: Query, kafka: KafkaCluster
 ) -> None:
     """It stands at the offset where the decision has its witness."""
-    point = FaultPoint.COMMITTER_SETTLE_AFTER if settled else FaultPoint.COMMITTER_WRITE_AFTER
-    query.run_killed_at(point)
+    query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
     query.take_all_ids()
     make_again(kafka, query.topic)
     write_foreign_rows(kafka, query.topic)

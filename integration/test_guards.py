@@ -10,10 +10,8 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError
-from kafka.partitioner.default import murmur2
 
 from eos_sink.decision_log import DecisionRegister
-from eos_sink.decision_log.driver_id import describe_driver
 from eos_sink.errors import CommitFailedError, ConfigurationError, SupersededError
 from eos_sink.kafka import log_reader
 from eos_sink.kafka.cluster import ConfluentKafka
@@ -22,39 +20,14 @@ from eos_sink.kafka.fetch import Fetched, fetch
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka.wire import Wire
 from eos_sink.protocol.model import BatchId, Change, Decision, PlanToken, RowDigest
-from eos_sink.protocol.values import Place, Position
+from eos_sink.protocol.values import Place
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
-from integration.checker import read_topic
-from integration.query import PARTITIONS, PATIENCE_S, TRANSACTION_MS, Query
-
-KEYS = [b"key-%d" % number for number in range(20)]
+from integration.query import PATIENCE_S, Query
 
 
 def deadline() -> Deadline:
     return Deadline(PATIENCE_S)
-
-
-def write(query: Query, *keys: bytes) -> Position:
-    """One committed transaction of the query; the place of its first record."""
-    seen: list[tuple[int, int]] = []
-    producer = query.kafka.producer(query.options.names.task(0, 0), TRANSACTION_MS)
-    producer.init(deadline())
-    producer.begin()
-    for key in keys:
-        producer.produce(query.topic, key, key, on_offset=lambda *place: seen.append(place))
-    producer.flush(deadline())
-    producer.commit(deadline())
-    producer.close()
-    return Position(query.topic, *seen[0])
-
-
-def test_keys_land_where_java_clients_put_them(query: Query, kafka: KafkaCluster) -> None:
-    write(query, *KEYS)
-    rows = read_topic(kafka.bootstrap_servers, query.topic)
-    landed = {seen.key: seen.partition for seen in rows}
-    # org.apache.kafka.clients.producer.internals.BuiltInPartitioner.partitionForKey
-    assert landed == {key: (murmur2(key) & 0x7FFFFFFF) % PARTITIONS for key in KEYS}
 
 
 def test_a_batch_is_not_decided_when_an_id_was_taken_while_it_was_written(query: Query) -> None:
@@ -125,45 +98,4 @@ def test_a_record_behind_a_reported_end_that_is_too_low_is_not_overwritten(
     assert (last.seq, last.decision) == (1, decided)
     for register in (one, other):
         register.close()
-    member.close()
-
-
-def test_an_end_before_the_plans_record_is_asked_for_again(
-    query: Query, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A deposed leader tells it to a process that has not read so far; nothing is lost."""
-    names = query.options.names
-    one, other = (DecisionRegister(query.kafka, names) for _ in range(2))
-    start = one.read(deadline()).position
-    member = query.kafka.member(names.group, names.driver, 30_000)
-    token = PlanToken(names, 0, start, member.join(deadline()))
-    entry = one.append(token, Change(None), deadline())
-    deposed = DeposedLeader(monkeypatch, times=2)
-    token = replace(token, seq=entry.seq, position=entry.position)
-    assert other.expect(token, deadline()) == entry
-    assert not deposed.left
-    for register in (one, other):
-        register.close()
-    member.close()
-
-
-def test_a_query_that_writes_behind_others_records_opens_the_log_once(query: Query) -> None:
-    names = query.options.names
-    member = query.kafka.member(names.group, names.driver, 30_000)
-    metadata = member.join(deadline())
-    register = DecisionRegister(query.kafka, names)
-    token = PlanToken(names, 0, register.open(deadline()).position, metadata)
-    opened = describe_driver(query.kafka, names, deadline()).transaction
-    other = query.kafka.log_producer(f"{names.driver}-other", 30_000)
-    other.init(deadline())
-    place: Position = token.position
-    for finish in (other.abort, other.commit):
-        other.begin()
-        other.produce(place.topic, b"1", key=b"other", partition=place.partition)
-        other.flush(deadline())
-        finish(deadline())
-    assert register.append(token, Change(None), deadline()).seq == 1
-    assert describe_driver(query.kafka, names, deadline()).transaction == opened
-    other.close()
-    register.close()
     member.close()

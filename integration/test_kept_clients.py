@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 
 import pyarrow as pa
 import pytest
@@ -26,10 +24,8 @@ from eos_sink.spark.data_source import KafkaEosDataSource
 from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
-from integration.in_process import Run
 from integration.own_kafka import start_own_kafka
 from integration.topics import new_topic
-from tests.snippets import ROOT
 
 SCHEMA = StructType([StructField("value", BinaryType())])
 
@@ -155,30 +151,6 @@ def test_a_planner_that_is_closed_after_its_broker_has_gone_leaves_nothing_behin
     planner.close()
     # The errors that pytest has captured hold sockets that could not connect.
     await_at_most(threads, sys.maxsize)
-
-
-OTHER_RUN = """
-import sys
-from types import SimpleNamespace
-from integration.in_process import Run
-
-cluster = SimpleNamespace(bootstrap_servers=sys.argv[1])
-run = Run(cluster, {"topic": sys.argv[2], "eos.id": sys.argv[2]})
-run.plan()
-run.close()
-"""
-
-
-def test_a_planner_that_was_kept_recovers_when_another_run_has_come_and_gone(
-    kafka: KafkaCluster,
-) -> None:
-    topic = new_topic(kafka, "out")
-    with closing(Run(kafka, {"topic": topic, "eos.id": topic})) as kept:
-        kept.write(value=[b"a"])
-        other = [sys.executable, "-c", OTHER_RUN, kafka.bootstrap_servers, topic]
-        subprocess.run(other, cwd=ROOT, check=True, timeout=60)
-        kept.write(value=[b"b"])
-    assert sorted(read_topic(kafka.bootstrap_servers, topic).values()) == ["a", "b"]
 
 
 def test_a_client_that_is_made_while_another_thread_closes_them_is_closed_too(

@@ -61,18 +61,6 @@ def test_a_decided_batch_is_not_written_again_when_the_log_was_deleted(
     query.check(batches=2)
 
 
-def test_another_log_by_mistake_stops_the_query_and_the_right_one_goes_on(
-    kafka: KafkaCluster, query: Query
-) -> None:
-    query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
-    right = query._given["eos.log.topic"]
-    query._given["eos.log.topic"] = f"{right}-mistaken"
-    stopped(query)
-    query._given["eos.log.topic"] = right
-    assert query.finish().written(1) == []
-    query.check()
-
-
 @pytest.mark.long
 def test_a_log_that_is_deleted_under_a_running_query_takes_no_decision(
     query: Query, kafka: KafkaCluster
