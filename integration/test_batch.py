@@ -179,34 +179,6 @@ def test_a_job_killed_after_its_decision_is_written_once_under_its_number(
     query.assert_exactly_once()
 
 
-@BOTH_WAYS
-@pytest.mark.long
-def test_a_killed_task_of_a_batch_write_is_tried_again(query: SparkQuery) -> None:
-    application = query.applications.another("local[2,3]")
-    query.batch = True
-    query.options = query.frame(query.topic)
-    query.add_batch()
-    for point in (FaultPoint.TASK_PRODUCE_AMID, FaultPoint.TASK_PREPARED_AFTER):
-        query.faults.arm(point, Strike.KILL_PROCESS)
-    query.program(application=application).finished()
-    assert query.faults.fired(FaultPoint.TASK_PRODUCE_AMID)
-    assert query.faults.fired(FaultPoint.TASK_PREPARED_AFTER)
-    application.kill()
-    query.assert_exactly_once()
-
-
-@BOTH_WAYS
-@pytest.mark.long
-def test_speculation_is_refused_for_a_batch_write_too(query: SparkQuery) -> None:
-    application = query.applications.another(conf={"spark.speculation": "true"})
-    query.batch = True
-    query.options = query.frame(query.topic)
-    query.add_batch()
-    assert "spark.speculation=false" in query.program(application=application).stopped()
-    application.kill()
-    assert query.seen() == ()
-
-
 # --- foreachBatch
 
 
@@ -254,34 +226,6 @@ def test_a_query_of_two_topics_killed_at(point: FaultPoint, two_topics: SparkQue
     two_topics.add_batch()
     two_topics.finish()
     assert_in_both(two_topics)
-
-
-@BOTH_WAYS
-@pytest.mark.long
-def test_a_batch_of_two_topics_that_spark_replays_is_not_written_again(
-    two_topics: SparkQuery,
-) -> None:
-    two_topics.add_batch()
-    two_topics.finish()
-    two_topics.replay(0)
-    two_topics.add_batch()
-    two_topics.finish()
-    assert_in_both(two_topics)
-
-
-@BOTH_WAYS
-@pytest.mark.long
-def test_a_second_frame_for_one_topic_is_refused_and_goes_on_under_an_id_of_its_own(
-    query: SparkQuery,
-) -> None:
-    query.frames = [query.frame(query.topic, **{"eos.id": query.topic}) for _ in range(2)]
-    query.add_batch()
-    assert "an eos.id of its own" in query.fail()
-    query.assert_exactly_once()
-    assert "an eos.id of its own" in query.fail(), "also in a run that replays the first one"
-    query.frames[1]["eos.id"] = f"{query.topic}-second"
-    query.finish()
-    assert Counter(query.seen().values()) == Counter(2 * query.expected)
 
 
 # --- without Spark's JVM, so that many crashes take seconds

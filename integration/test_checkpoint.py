@@ -14,7 +14,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from eos_sink.checkpoint import Checkpoint, Offsets
-from eos_sink.errors import ConfigurationError
 from eos_sink.kafka_config.source_topics import parse_source_topics
 from eos_sink_lab.testing import KafkaCluster
 from integration.messages import send
@@ -190,18 +189,6 @@ def test_a_dataframe_that_is_used_twice_is_one_source(given: Given) -> None:
     checkpoint = given.checkpoint(subscribe=topic)
     given.assert_as_reported(checkpoint)
     assert checkpoint.initial_offsets() == starts(topic)
-
-
-@pytest.mark.long
-def test_a_topic_that_two_sources_read_is_refused(given: Given) -> None:
-    topic = given.topic()
-    slow = given.source(subscribe=topic, maxOffsetsPerTrigger="3")
-    given.run(given.source(subscribe=topic).union(slow))
-    checkpoint = given.checkpoint()
-    with pytest.raises(ConfigurationError):
-        checkpoint.end_offsets(0)
-    with pytest.raises(ConfigurationError):
-        checkpoint.initial_offsets()
 
 
 def test_the_second_format_of_the_offset_log(given: Given, named: bool) -> None:

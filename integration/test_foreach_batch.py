@@ -122,17 +122,6 @@ def test_a_function_that_does_not_see_its_query_is_refused(
     assert query.seen() == ()
 
 
-def test_without_pinned_threads_a_write_needs_a_version(
-    query: SparkQuery, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYSPARK_PIN_THREAD", "false")
-    frame = spark.range(3).selectExpr("CAST(id AS STRING) AS value")
-    with pytest.raises(ConfigurationError):
-        eos_sink.write(frame, query.options)
-    eos_sink.write(frame, {**query.options, "txnAppId": "load", "txnVersion": "1"})
-    assert Counter(query.seen().values()) == Counter("012")
-
-
 @pytest.mark.parametrize(
     ("changed", "named"),
     [

@@ -38,10 +38,9 @@ class Lines:
         servers = self._kafka.bootstrap_servers
         return {"kafka.bootstrap.servers": servers, "topic": self.topic, **more}
 
-    def writes_by_itself(self, **named: str) -> None:
+    def writes_by_itself(self) -> None:
         options = self.options(checkpointLocation=str(self._home / "checkpoint"))
-        given = {name.replace("_", "."): value for name, value in named.items()}
-        writer = self._frame().writeStream.format("kafka-eos").options(**options, **given)
+        writer = self._frame().writeStream.format("kafka-eos").options(**options)
         writer.trigger(availableNow=True).start().awaitTermination(120)
 
     def writes_in_foreach_batch(self, *, fails: bool) -> None:
@@ -55,11 +54,6 @@ class Lines:
         writer = self._frame().writeStream.foreachBatch(write_and_go_on)
         writer = writer.option("checkpointLocation", str(self._home / "checkpoint"))
         writer.trigger(availableNow=True).start().awaitTermination(120)
-
-    def forgets(self, batch: int) -> None:
-        """Spark has died before it noted the batch as done."""
-        for each in (self._home / "checkpoint" / "commits").glob(f"*{batch}*"):
-            each.unlink()
 
     def assert_each_once(self) -> None:
         assert_each_once(read_topic(self._kafka.bootstrap_servers, self.topic), self.expected)
@@ -89,17 +83,4 @@ def test_from_format_to_foreach_batch_and_back_during_a_batch(lines: Lines) -> N
     lines.assert_each_once()
     lines.add()
     lines.writes_in_foreach_batch(fails=False)
-    lines.assert_each_once()
-
-
-def test_from_one_eos_id_to_another_and_back_during_a_batch(lines: Lines) -> None:
-    lines.writes_by_itself(eos_id=f"{lines.topic}-x")
-    lines.add()
-    lines.writes_by_itself(eos_id=f"{lines.topic}-y")
-    lines.forgets(3)
-    with pytest.raises(PySparkException, match=LEFT):
-        lines.writes_by_itself(eos_id=f"{lines.topic}-x")
-    lines.assert_each_once()
-    lines.add()
-    lines.writes_by_itself(eos_id=f"{lines.topic}-y")
     lines.assert_each_once()

@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 
 import eos_sink
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.protocol.model import Decision
 from eos_sink.protocol.values import TransactionStatus
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint, Strike
@@ -198,41 +197,6 @@ def test_the_status_of_a_query_is_read_with_the_options_in_its_plan(query: Spark
     assert str(eos_sink.status(failed).error).startswith("ClusterError: Topic 'not-there'")
 
 
-@pytest.mark.parametrize("sink", ["noop", "foreachBatch"])
-def test_the_status_of_a_query_with_another_sink_is_refused(
-    sink: str, spark: SparkSession, tmp_path: Path
-) -> None:
-    writer = spark.readStream.format("rate").load().writeStream
-    writer = writer.option("checkpointLocation", str(tmp_path))
-    writer = writer.foreachBatch(lambda *_: None) if sink == "foreachBatch" else writer.format(sink)
-    query = writer.start()
-    with pytest.raises(eos_sink.ConfigurationError, match="eos-sink status"):
-        eos_sink.status(query)
-    query.stop()
-
-
-@BOTH_WAYS
-@pytest.mark.long
-def test_a_lost_transaction_is_written_again(query: SparkQuery) -> None:
-    query.add_batch()
-    query.crash(FaultPoint.COMMITTER_WRITE_AFTER)
-    query.take_id(slot=0, partition=1)
-    query.finish()
-    query.assert_exactly_once()
-
-
-@pytest.mark.long
-def test_a_committed_transaction_that_answers_fenced_is_known_by_its_witness(
-    query: SparkQuery,
-) -> None:
-    query.add_batch()
-    query.crash(FaultPoint.COMMITTER_SETTLE_AFTER)
-    for partition in range(TASKS):
-        query.take_id(slot=0, partition=partition)
-    query.finish()
-    query.assert_exactly_once()
-
-
 @BOTH_WAYS
 @pytest.mark.long
 def test_an_older_copy_of_the_checkpoint_is_refused(query: SparkQuery) -> None:
@@ -246,23 +210,6 @@ def test_an_older_copy_of_the_checkpoint_is_refused(query: SparkQuery) -> None:
     shutil.rmtree(query.checkpoint)
     copy.rename(query.checkpoint)
     assert "old copy of the checkpoint" in query.fail()
-    query.assert_exactly_once()
-
-
-@BOTH_WAYS
-@pytest.mark.long
-def test_a_checkpoint_restored_one_batch_back_is_refused(query: SparkQuery) -> None:
-    query.add_batch()
-    query.finish()
-    copy = query.home / "copy"
-    shutil.copytree(query.checkpoint, copy)
-    query.add_batch()
-    query.finish()
-    shutil.rmtree(query.checkpoint)
-    copy.rename(query.checkpoint)
-    # Now the batch that was decided is made of other input.
-    query.write_file(1, ["1-0-other"])
-    assert "replays it with other rows" in query.fail()
     query.assert_exactly_once()
 
 
@@ -280,20 +227,6 @@ def test_a_checkpoint_that_was_moved_goes_on_or_says_why_not(query: SparkQuery) 
     assert "moved" in query.fail()
     query.assert_exactly_once()
     query.move_checkpoint(query.home / "moved")
-    query.finish()
-    query.assert_exactly_once()
-
-
-@pytest.mark.long
-def test_a_checkpoint_that_was_moved_during_a_batch_continues_under_an_eos_id(
-    query: SparkQuery,
-) -> None:
-    query.options["eos.id"] = query.topic
-    query.add_batch()
-    query.finish()
-    query.replay(0)
-    query.move_checkpoint(query.home / "moved")
-    query.add_batch()
     query.finish()
     query.assert_exactly_once()
 
@@ -420,60 +353,6 @@ def test_another_number_of_tasks_after_a_crash(query: SparkQuery) -> None:
     query.assert_exactly_once()
 
 
-@BOTH_WAYS
-@pytest.mark.long
-def test_another_number_of_tasks_completes_a_batch_that_is_visible_in_part(
-    query: SparkQuery,
-) -> None:
-    query.add_batch()
-    query.crash(FaultPoint.COMMITTER_WRITE_AFTER)
-    query.take_id(slot=0, partition=1)
-    query.tasks = TASKS + 1
-    assert "Start the query again: it reads back which rows are visible" in query.fail()
-    query.finish()
-    assert query.decision().completed
-    query.assert_exactly_once()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("tasks", [TASKS + 3, TASKS - 1])
-def test_another_number_of_tasks_writes_a_batch_that_is_lost_as_a_whole(
-    query: SparkQuery, tasks: int
-) -> None:
-    lose_all(query)
-    query.tasks = tasks
-    query.finish()
-    assert query.decision().partitions == tasks
-    query.assert_exactly_once()
-
-
-@pytest.mark.long
-def test_other_shuffle_partitions_write_a_batch_that_is_lost_as_a_whole(
-    query: SparkQuery, spark: SparkSession
-) -> None:
-    query.tasks = "value"
-    former = lose_all(query)
-    spark.conf.set("spark.sql.shuffle.partitions", str(former.partitions + 3))
-    spark.conf.set("spark.sql.adaptive.enabled", "false")
-    try:
-        query.finish()
-    finally:
-        spark.conf.unset("spark.sql.shuffle.partitions")
-        spark.conf.unset("spark.sql.adaptive.enabled")
-    assert query.decision().partitions == former.partitions + 3
-    query.assert_exactly_once()
-
-
-def lose_all(query: SparkQuery) -> Decision:
-    """Let a batch be decided, and all of its transactions be aborted before they are settled."""
-    query.add_batch()
-    query.crash(FaultPoint.COMMITTER_WRITE_AFTER)
-    decision = query.decision()
-    for entry in decision.prepared:
-        query.take_id(decision.slot, entry.partition)
-    return decision
-
-
 def test_input_that_is_not_the_same_when_repeated_is_refused(query: SparkQuery) -> None:
     query.columns = ["concat(value, rand()) AS value"]
     query.add_batch()
@@ -553,31 +432,6 @@ def test_of_two_applications_with_one_query_name_the_older_one_is_stopped(
     other.close()
 
 
-BAD_INPUT: dict[str, tuple[dict[str, str | None], str | None, str]] = {
-    # Spark's session has a default checkpoint location, which no sink can see.
-    "no identity": ({"checkpointLocation": None}, None, "The query has no identity"),
-    "no topic": ({"topic": None}, None, "neither option topic nor a column 'topic'"),
-    "no such topic": ({"topic": "missing"}, None, "Topic 'missing' does not exist"),
-    "no broker": (
-        {"kafka.bootstrap.servers": "127.0.0.1:1", "eos.step.timeout.ms": "3000"},
-        None,
-        "No broker of 127.0.0.1:1 answers",
-    ),
-    "wrong type": ({}, "length(value) AS value", "Column 'value' has type int"),
-    "timeout too long": (
-        {"eos.transaction.timeout.ms": "9000000"},
-        None,
-        "above the brokers' transaction.max.timeout.ms",
-    ),
-    "misspelt": (
-        {"eos.transction.timeout.ms": "1000"},
-        None,
-        "Did you mean 'eos.transaction.timeout.ms'?",
-    ),
-    "unknown Kafka setting": ({"kafka.linger.msec": "5"}, None, "linger.msec"),
-}
-
-
 @pytest.mark.long
 def test_speculation_is_refused(query: SparkQuery) -> None:
     application = query.applications.another(conf={"spark.speculation": "true"})
@@ -587,19 +441,18 @@ def test_speculation_is_refused(query: SparkQuery) -> None:
     assert query.seen() == ()
 
 
-# The unit tests have all of them: here one that Kafka finds, and one that is found before.
-SHORT = ("no such topic", "misspelt")
-
-
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[] if name in SHORT else [pytest.mark.long]) for name in BAD_INPUT],
+    ("option", "value", "message"),
+    [
+        ("topic", "missing", "Topic 'missing' does not exist"),
+        ("eos.transction.timeout.ms", "1000", "Did you mean 'eos.transaction.timeout.ms'?"),
+    ],
+    ids=["found by Kafka", "found before"],
 )
-def test_bad_input_stops_the_query_at_its_start(name: str, query: SparkQuery) -> None:
-    changed, column, message = BAD_INPUT[name]
+def test_bad_input_stops_the_query_at_its_start(
+    query: SparkQuery, option: str, value: str, message: str
+) -> None:
     query.add_batch()
-    given = {**query.options, **changed}
-    query.options = {key: value for key, value in given.items() if value is not None}
-    query.columns = [column] if column else query.columns
+    query.options[option] = value
     assert message in query.fail()
     assert query.seen() == ()
