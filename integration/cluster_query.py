@@ -73,9 +73,8 @@ class ClusterQuery(Query):
 
     def statuses(self) -> list[TransactionStatus]:
         """Of the transactions of batch 1."""
-        ids = [self.options.names.task(1, partition) for partition in range(3)]
-        states = self.kafka.control().describe(ids, Deadline(PATIENCE_S))
-        return [states[name].status for name in ids]
+        states = self.kafka.control().describe(self.task_ids(1), Deadline(PATIENCE_S))
+        return [state.status for state in states.values()]
 
     def wait_timed_out(self) -> None:
         """Until no transaction of batch 1 is open."""

@@ -186,10 +186,30 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
         yield cluster
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def secured() -> Iterator[KafkaCluster]:
     """One broker where clients log in, and may do what they were allowed."""
     with start_own_kafka(security=Security({"ann": ANNS_WORD})) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def linked() -> Iterator[KafkaCluster]:
+    """One broker behind a link, which a test that strikes it heals."""
+    with start_own_kafka(proxied=True) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def forgetful() -> Iterator[KafkaCluster]:
+    """A broker that forgets idle transactional and producer ids after seconds instead of days."""
+    expiry = dict.fromkeys(("transactional.id.expiration.ms", "producer.id.expiration.ms"), 5000)
+    looks = {
+        "transaction.remove.expired.transaction.cleanup.interval.ms": 200,
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": 200,
+        "producer.id.expiration.check.interval.ms": 200,
+    }
+    with start_own_kafka(properties={**expiry, **looks}) as cluster:
         yield cluster
 
 

@@ -21,6 +21,7 @@ from eos_sink.driver.planner import Planner
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import BatchId, TaskReport
+from eos_sink.protocol.values import TransactionStatus
 from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import (
@@ -423,6 +424,21 @@ class Query:
         decision = self.log().decision
         assert decision is not None
         return decision.slot
+
+    def task_ids(self, *slots: int) -> list[str]:
+        """The transactional ids of all partitions in these slots."""
+        names = self.options.names
+        return [names.task(slot, partition) for slot in slots for partition in range(PARTITIONS)]
+
+    def wait_forgotten(self, *ids: str) -> None:
+        """Until the coordinators know nothing of these transactional ids."""
+        control, deadline = self.kafka.control(), Deadline(PATIENCE_S)
+
+        def are_forgotten() -> bool:
+            states = control.describe(ids, deadline).values()
+            return {state.status for state in states} == {TransactionStatus.MISSING}
+
+        wait_until(are_forgotten, deadline, f"{ids} are forgotten")
 
     def take_id(self, slot: int, partition: int) -> None:
         take_id(self.kafka, self.options.names, slot, partition)

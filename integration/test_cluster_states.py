@@ -23,7 +23,6 @@ from eos_sink.errors import (
 )
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import Numbering
-from eos_sink.protocol.values import TransactionStatus
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.waiting import wait_until
@@ -119,32 +118,10 @@ def test_a_start_without_a_coordinator_says_what_its_topic_needs() -> None:
 # Brokers forget ids.
 
 
-@pytest.fixture(scope="module")
-def forgetful() -> Iterator[KafkaCluster]:
-    """A broker that forgets transactional and producer ids after seconds instead of days."""
-    properties = {
-        "transactional.id.expiration.ms": 4000,
-        "transaction.remove.expired.transaction.cleanup.interval.ms": 200,
-        "transaction.abort.timed.out.transaction.cleanup.interval.ms": 200,
-        "producer.id.expiration.ms": 4000,
-        "producer.id.expiration.check.interval.ms": 200,
-    }
-    with start_own_kafka(properties=properties) as started:
-        yield started
-
-
 @pytest.fixture
 def forgotten(forgetful: KafkaCluster, tmp_path: Path) -> Iterator[ClusterQuery]:
     with closing(ClusterQuery(forgetful, tmp_path)) as query:
         yield query
-
-
-def wait_forgotten(query: ClusterQuery) -> None:
-    wait_until(
-        lambda: set(query.statuses()) == {TransactionStatus.MISSING},
-        Deadline(PATIENCE_S),
-        "the broker has forgotten the ids",
-    )
 
 
 @pytest.mark.long
@@ -152,7 +129,7 @@ def test_the_witness_proves_that_a_batch_was_lost_when_its_ids_are_forgotten(
     forgotten: ClusterQuery,
 ) -> None:
     before_time_out(forgotten, killed_after_decision)
-    wait_forgotten(forgotten)
+    forgotten.wait_forgotten(*forgotten.task_ids(1))
     assert forgotten.finish().written(1) == [0, 1, 2]
     forgotten.check()
 
@@ -160,24 +137,11 @@ def test_the_witness_proves_that_a_batch_was_lost_when_its_ids_are_forgotten(
 @pytest.mark.long
 def test_without_ids_and_records_the_batch_is_in_doubt(forgotten: ClusterQuery) -> None:
     forgotten.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
-    wait_forgotten(forgotten)
+    forgotten.wait_forgotten(*forgotten.task_ids(1))
     forgotten.cluster.delete_records(forgotten.topic)
     error = forgotten.run().stopped(OperatorNeededError)
     assert error["data"]["batch"] == 1
     assert error["data"]["partitions"] == [0, 1, 2]
-
-
-def week_passes(query: Query, broker: KafkaCluster) -> None:
-    """The coordinator forgets the ids, and retention removes the rows."""
-    names = query.options.names
-    ids = [names.task(slot, partition) for slot in (0, 1) for partition in range(3)]
-
-    def forgotten() -> bool:
-        states = query.kafka.control().describe(ids, Deadline(PATIENCE_S)).values()
-        return {state.status for state in states} == {TransactionStatus.MISSING}
-
-    wait_until(forgotten, Deadline(PATIENCE_S), "the broker has forgotten the ids")
-    broker.delete_records(query.topic)
 
 
 @pytest.mark.long
@@ -199,7 +163,9 @@ def test_a_query_that_runs_once_a_week_needs_no_operator(
             query.run().finished()
             expected = [row for part in rows_of(week) for row in part]
             assert sorted(query.visible().values()) == sorted(expected)
-            week_passes(query, forgetful)
+            # A week passes: retention has removed the rows, too.
+            query.wait_forgotten(*query.task_ids(0, 1))
+            forgetful.delete_records(query.topic)
 
 
 # Epochs are used up.

@@ -12,15 +12,8 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing import KafkaCluster, NodeControlError, NotReadyError
 from eos_sink_lab.testing.network_links import Link
 from integration.messages import received
-from integration.own_kafka import start_own_kafka
 
 WITHIN_S = 60.0
-
-
-@pytest.fixture(scope="module")
-def linked() -> Iterator[KafkaCluster]:
-    with start_own_kafka(proxied=True) as cluster:
-        yield cluster
 
 
 @pytest.fixture

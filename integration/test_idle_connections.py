@@ -17,18 +17,11 @@ from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.conftest import MakeRun
-from integration.own_kafka import start_own_kafka
 from integration.topics import new_topic
 
 # A control request that has no answer has 10 s, and a client that hangs a third of a step, 40 s.
 SOON_S = 8.0
 PATIENCE_S = 20.0
-
-
-@pytest.fixture(scope="module")
-def linked() -> Iterator[KafkaCluster]:
-    with start_own_kafka(proxied=True) as cluster:
-        yield cluster
 
 
 def test_a_batch_after_a_pause_does_not_wait_for_connections_that_are_gone(

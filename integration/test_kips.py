@@ -28,7 +28,6 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.fetch import Fetched, fetch
 from eos_sink.kafka.wire import Wire
-from eos_sink.protocol.values import TransactionStatus
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.topic_scan import Offsets, Source
@@ -37,7 +36,6 @@ from integration.checker import read_topic
 from integration.own_kafka import start_own_kafka
 from integration.query import PATIENCE_S, Query
 
-EXPIRY_MS = 5_000
 STEP_MS = 15_000
 RECORDS, RESETS = 3_000, 6
 
@@ -56,25 +54,6 @@ def query_on(tmp_path: Path) -> Iterator[Callable[..., Query]]:
     yield make
     for query in queries:
         query.close()
-
-
-@pytest.fixture(scope="module")
-def linked() -> Iterator[KafkaCluster]:
-    with start_own_kafka(proxied=True) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def forgetful() -> Iterator[KafkaCluster]:
-    """A broker that forgets idle producers after seconds instead of days."""
-    properties = {
-        "transactional.id.expiration.ms": EXPIRY_MS,
-        "transaction.remove.expired.transaction.cleanup.interval.ms": 200,
-        "producer.id.expiration.ms": EXPIRY_MS,
-        "producer.id.expiration.check.interval.ms": 200,
-    }
-    with start_own_kafka(properties=properties) as cluster:
-        yield cluster
 
 
 # KIP-691
@@ -154,7 +133,7 @@ def test_a_producer_that_the_broker_has_forgotten_starts_again_and_the_query_con
     """The driver keeps its producer between batches, here for longer than its id lives."""
     query = query_on(forgetful)
     process = query.run_paused_at(FaultPoint.TASK_INIT_BEFORE, partition=0)
-    wait_forgotten(query, query.options.names.driver)
+    query.wait_forgotten(query.options.names.driver)
     process.wake()
     process.finished()
     query.check()
@@ -165,21 +144,9 @@ def test_a_query_that_starts_after_its_ids_expired_knows_its_batch_by_the_witnes
 ) -> None:
     query = query_on(forgetful)
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
-    for partition in range(3):
-        wait_forgotten(query, query.options.names.task(query.slot(), partition))
+    query.wait_forgotten(*query.task_ids(query.slot()))
     assert query.finish().written(1) == []
     query.check()
-
-
-def wait_forgotten(query: Query, transactional_id: str) -> None:
-    deadline = Deadline(PATIENCE_S)
-    control = query.kafka.control()
-
-    def is_forgotten() -> bool:
-        state = control.describe([transactional_id], deadline)[transactional_id]
-        return state.status is TransactionStatus.MISSING
-
-    wait_until(is_forgotten, deadline, f"{transactional_id} is forgotten")
 
 
 # KIP-447, KIP-890

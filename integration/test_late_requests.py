@@ -10,14 +10,7 @@ import pytest
 from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
-from integration.own_kafka import start_own_kafka
 from integration.query import PATIENCE_S, Query, pause_at
-
-
-@pytest.fixture(scope="module")
-def linked() -> Iterator[KafkaCluster]:
-    with start_own_kafka(proxied=True) as cluster:
-        yield cluster
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from eos_sink.errors import ClusterError, OperatorNeededError
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
-from integration.query import PARTITIONS, VERSIONS, Query
+from integration.query import VERSIONS, Query
 
 
 @pytest.fixture
@@ -50,11 +50,9 @@ def test_a_decided_batch_is_not_written_again_when_the_log_was_deleted(
 ) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
     query.delete_log()
-    names = query.options.names
-    expected = [names.task(slot, p) for slot in (0, 1) for p in range(PARTITIONS)]
     for _ in range(2):
         data = stopped(query)
-        assert data["transactions"] == [*expected, names.driver]
+        assert data["transactions"] == [*query.task_ids(0, 1), query.options.names.driver]
         assert data["partitions"] == [0, 1, 2]
         assert (data["batch"], data["rows"]) == (None, None)
         assert data["log"] == query.options.log_topic

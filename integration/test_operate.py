@@ -54,9 +54,6 @@ class OnCall:
         (found,) = self.reads("status", self.name, expect=None)["queries"]
         return {each["transactional_id"] for each in found["open"]}
 
-    def ids(self, slot: int) -> list[str]:
-        return [self.query.options.names.task(slot, each) for each in range(PARTITIONS)]
-
     def outcomes(self, batch: int, expect: int = FINE) -> list[str]:
         document = self.reads("status", self.name, str(batch), expect=expect)
         return [each["outcome"] for each in document["tasks"]]
@@ -105,10 +102,10 @@ def test_what_was_prepared_is_aborted_and_the_batch_comes_once(on_call: OnCall) 
     assert status["batch"] == 0
     assert [each["decided"] for each in status["open"]] == [False] * PARTITIONS
     assert all(0 < each["left_ms"] <= 90_000 for each in status["open"])
-    assert on_call.open() == set(on_call.ids(1))
+    assert on_call.open() == set(query.task_ids(1))
     said = on_call.types("status", on_call.name, "--transactions", expect=LOOK)
     assert "3 open transactions, 0 of them decided." in said
-    assert all(each in said for each in on_call.ids(1))
+    assert all(each in said for each in query.task_ids(1))
     assert on_call.outcomes(1, expect=LOOK) == ["open, undecided"] * PARTITIONS
     # The dead driver is the group's member for a while.
     command = f"eos-sink resolve {on_call.name} --end --bootstrap-server"
@@ -118,7 +115,7 @@ def test_what_was_prepared_is_aborted_and_the_batch_comes_once(on_call: OnCall) 
     assert "died within its session" in said
     assert "it has ended" in said
     assert "add --yes" in on_call.types(*end, "--take-over", expect=REFUSED)
-    assert on_call.open() == set(on_call.ids(1))
+    assert on_call.open() == set(query.task_ids(1))
     on_call.end_session()
     assert on_call.status(expect=LOOK)["driver"] == "gone"
     assert command in on_call.types("status", expect=LOOK)
@@ -204,7 +201,7 @@ def test_commands_that_look_change_nothing(
 ) -> None:
     query, topic = on_call.query, on_call.query.topic
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
-    ids = [*on_call.ids(0), *on_call.ids(1), query.options.names.driver]
+    ids = [*query.task_ids(0, 1), query.options.names.driver]
     monkeypatch.setenv("EOS_SINK_BOOTSTRAP_SERVER", kafka.bootstrap_servers)
     monkeypatch.setenv("EOS_SINK_LOG_TOPIC", query.options.log_topic)
 

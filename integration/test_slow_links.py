@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Producer
@@ -13,7 +12,6 @@ from eos_sink.protocol.model import BatchId, stream_subject
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.conftest import MakeRun
-from integration.own_kafka import start_own_kafka
 from integration.topics import new_topic, unique
 
 TASKS, ROW_BYTES, BATCHES = 20, 60_000, 5
@@ -21,12 +19,6 @@ TASKS, ROW_BYTES, BATCHES = 20, 60_000, 5
 STEP_MS, BYTES_PER_SECOND = "15000", 100_000
 # The partition of the log takes 16 s, more than a third of the step; read twice, it takes longer.
 LOG_MB, LOG_STEP_MS, LOG_BYTES_PER_SECOND = 8, "30000", 500_000
-
-
-@pytest.fixture(scope="module")
-def linked() -> Iterator[KafkaCluster]:
-    with start_own_kafka(proxied=True) as cluster:
-        yield cluster
 
 
 @pytest.mark.long
