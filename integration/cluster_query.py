@@ -47,7 +47,7 @@ class ClusterQuery(Query):
 
     def visible(self) -> Rows:
         awake = [node.address for node in self.cluster.brokers if node.alive and not node.paused]
-        return read_topic(",".join(awake), self.topic, READERS_S)
+        return read_topic(",".join(awake) or self.cluster.bootstrap_servers, self.topic, READERS_S)
 
     def complete(self) -> Process:
         """Run the query to a good end, which may take long."""

@@ -45,7 +45,6 @@ SPARK = {
     "spark": (
         "test_spark.py",
         "test_foreach_batch.py",
-        "test_former_identities.py",
         "test_inline_spark.py",
         "test_async_progress.py",
     ),

@@ -19,6 +19,14 @@ from eos_sink_lab.testing import KafkaCluster
 from integration.topics import unique
 
 
+class Died(BaseException):
+    """The driver's process, in place of SIGKILL."""
+
+
+def die(*_: object, **__: object) -> None:
+    raise Died
+
+
 class Run:
     """One query; `options` are the sink's. Unless they say otherwise, each task opens a
     transaction.

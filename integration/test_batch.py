@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -233,9 +234,8 @@ def test_a_query_of_two_topics_killed_at(point: FaultPoint, two_topics: SparkQue
 
 @pytest.fixture(params=NUMBERED)
 def writes(request: pytest.FixtureRequest, kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
-    query = Query(kafka, tmp_path, stream=request.param)
-    yield query
-    query.close()
+    with closing(Query(kafka, tmp_path, stream=request.param)) as query:
+        yield query
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from integration.cluster_query import SITES, ClusterQuery, Site
 from integration.in_process import Run
 from integration.operator_commands import NOT_SEEN, run_command
 from integration.own_kafka import start_own_kafka
-from integration.query import PATIENCE_S, Process, Query, rows_of
+from integration.query import PATIENCE_S, Process, Query, flat, rows_of
 from integration.topics import copies_in_sync, new_topic, set_config
 
 # How long it is looked at that nothing happens.
@@ -47,6 +47,13 @@ R = TypeVar("R")
 @pytest.fixture
 def query(cluster_query: ClusterQuery) -> ClusterQuery:
     return cluster_query
+
+
+@pytest.fixture
+def alone(kafka: KafkaCluster, tmp_path: Path) -> Iterator[ClusterQuery]:
+    """A query on a single broker."""
+    with closing(ClusterQuery(kafka, tmp_path)) as query:
+        yield query
 
 
 def before_time_out(query: ClusterQuery, reach: Callable[[ClusterQuery], R]) -> R:
@@ -173,53 +180,32 @@ def test_a_query_that_runs_once_a_week_needs_no_operator(
 
 @pytest.mark.long
 def test_an_id_at_the_end_of_its_epochs_goes_on_under_a_new_producer_id(
-    kafka: KafkaCluster, tmp_path: Path
+    kafka: KafkaCluster, alone: ClusterQuery
 ) -> None:
-    query = ClusterQuery(kafka, tmp_path)
-    query.batches = [rows_of(batch) for batch in range(4)]
-    try:
-        before = kafka.exhaust_epoch(query.task_id, left=1)
-        # Batch 1 has the last epoch, and is decided when a late attempt takes the next one.
-        query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
-        query.take_id(1, 1)
-        rolled = query.kafka.control().describe([query.task_id], Deadline(PATIENCE_S))
-        after = rolled[query.task_id].transaction
-        assert after.producer_id != before.producer_id
-        assert query.finish().written(1) == [1]
-        query.check()
-    finally:
-        query.close()
+    alone.batches = [rows_of(batch) for batch in range(4)]
+    before = kafka.exhaust_epoch(alone.task_id, left=1)
+    # Batch 1 has the last epoch, and is decided when a late attempt takes the next one.
+    alone.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    alone.take_id(1, 1)
+    rolled = alone.kafka.control().describe([alone.task_id], Deadline(PATIENCE_S))
+    after = rolled[alone.task_id].transaction
+    assert after.producer_id != before.producer_id
+    assert alone.finish().written(1) == [1]
+    alone.check()
 
 
 @pytest.mark.long
 def test_the_drivers_id_goes_on_under_a_new_producer_id(
-    kafka: KafkaCluster, tmp_path: Path
+    kafka: KafkaCluster, alone: ClusterQuery
 ) -> None:
-    query = ClusterQuery(kafka, tmp_path)
-    try:
-        process = SITES["prepared"].reach(query)
-        kafka.exhaust_epoch(query.options.names.driver)
-        process.wake()
-        process.finished()
-        query.check()
-    finally:
-        query.close()
+    process = SITES["prepared"].reach(alone)
+    kafka.exhaust_epoch(alone.options.names.driver)
+    process.wake()
+    process.finished()
+    alone.check()
 
 
 # Records are deleted.
-
-
-def at_most_once(query: ClusterQuery) -> set[str]:
-    """What is visible, none of it twice, when there is nothing foreign."""
-    counted = Counter(query.visible().values())
-    sent = {row for batch in query.batches for part in batch for row in part}
-    assert set(counted) <= sent
-    assert not [row for row, times in counted.items() if times > 1]
-    return set(counted)
-
-
-def rows(query: ClusterQuery, batch: int) -> set[str]:
-    return {row for part in query.batches[batch] for row in part}
 
 
 @pytest.mark.parametrize(
@@ -232,24 +218,26 @@ def rows(query: ClusterQuery, batch: int) -> set[str]:
         ),
     ],
 )
-def test_deleting_records_takes_no_others_with_it(query: ClusterQuery, site: str) -> None:
+def test_deleting_records_takes_no_others_with_it(alone: ClusterQuery, site: str) -> None:
     """UNKNOWN_PRODUCER_ID came of this in older brokers (KIP-360)."""
-    process = SITES[site].reach(query)
-    query.cluster.delete_records(query.topic)
+    process = SITES[site].reach(alone)
+    alone.cluster.delete_records(alone.topic)
     process.wake()
     process.finished()
-    later = rows(query, 2) | (set(query.batches[1][2]) if site == "writing" else set())
-    assert later <= at_most_once(query)
+    later = set(flat(alone.batches[2])) | set(alone.batches[1][2] if site == "writing" else ())
+    counted = Counter(alone.visible().values())
+    assert later <= counted.keys() <= {row for batch in alone.batches for row in flat(batch)}
+    assert set(counted.values()) == {1}
 
 
 @pytest.mark.long
 def test_a_lost_partition_whose_records_are_deleted_is_in_doubt(
-    query: ClusterQuery,
+    alone: ClusterQuery,
 ) -> None:
-    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
-    query.take_id(query.slot(), 1)
-    query.cluster.delete_records(query.topic)
-    error = query.run().stopped(OperatorNeededError)
+    alone.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    alone.take_id(alone.slot(), 1)
+    alone.cluster.delete_records(alone.topic)
+    error = alone.run().stopped(OperatorNeededError)
     assert (error["data"]["batch"], error["data"]["partitions"]) == (1, [1])
 
 
@@ -264,17 +252,17 @@ def test_a_lost_partition_whose_records_are_deleted_is_in_doubt(
     ],
 )
 def test_a_batch_that_outlives_the_drivers_session_is_repeated(
-    query: ClusterQuery, point: FaultPoint
+    alone: ClusterQuery, point: FaultPoint
 ) -> None:
-    process = Site(point).reach(query)
-    query.cluster.end_session(query.options.names.group, query.options.names.driver)
+    process = Site(point).reach(alone)
+    alone.cluster.end_session(alone.options.names.group, alone.options.names.driver)
     process.wake()
     # What it does first when it is awake is to join again, which looks like a newer run.
     process.stopped(BatchFailedError, SupersededError)
     # Nor may it fence and abort: the next start ends what it left open.
-    assert query.decided() == 0
-    query.finish()
-    query.check()
+    assert alone.decided() == 0
+    alone.finish()
+    alone.check()
 
 
 # Copies are missing.
@@ -282,58 +270,48 @@ def test_a_batch_that_outlives_the_drivers_session_is_repeated(
 
 @pytest.mark.long
 def test_a_log_without_a_leader_stops_the_query_until_it_is_back(
-    cluster: KafkaCluster, tmp_path: Path
+    cluster: KafkaCluster, query: ClusterQuery
 ) -> None:
-    query = ClusterQuery(cluster, tmp_path)
     query.change({"eos.log.topic": f"log-of-{query.topic}", "eos.log.replication.factor": "1"})
-    try:
-        query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
-        home = query.log().position
-        leader = cluster.node(cluster.leader_of(home.topic, home.partition))
-        leader.kill()
-        query.change({"eos.step.timeout.ms": "10000"})
-        text = query.run().stopped(OutcomeUnknownError, ClusterError)["text"]
-        assert "start the query again" in text
-        words = ["--bootstrap-server", cluster.bootstrap_servers, "--log-topic", home.topic]
-        assert home.topic in run_command("status", *words, expect=NOT_SEEN).said
-        leader.restart()
-        query.finish()
-        query.check()
-    finally:
-        query.close()
-        cluster.repair()
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    home = query.log().position
+    leader = cluster.node(cluster.leader_of(home.topic, home.partition))
+    leader.kill()
+    query.change({"eos.step.timeout.ms": "10000"})
+    text = query.run().stopped(OutcomeUnknownError, ClusterError)["text"]
+    assert "start the query again" in text
+    words = ["--bootstrap-server", cluster.bootstrap_servers, "--log-topic", home.topic]
+    assert home.topic in run_command("status", *words, expect=NOT_SEEN).said
+    leader.restart()
+    query.finish()
+    query.check()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("which", [pytest.param("output", marks=pytest.mark.long), "log"])
 def test_too_few_copies_in_sync_delay_a_batch_until_there_are_enough(
-    cluster: KafkaCluster, tmp_path: Path, which: str
+    cluster: KafkaCluster, query: ClusterQuery, which: str
 ) -> None:
     """Two of three are enough everywhere but in this one topic."""
-    query = ClusterQuery(cluster, tmp_path)
     log = f"log-of-{query.topic}"
     query.change({"eos.log.topic": log})
-    try:
-        process = SITES["writing" if which == "output" else "prepared"].reach(query)
-        log_partition = query.log_home().partition
-        topic, partition = (query.topic, 0) if which == "output" else (log, log_partition)
-        set_config(cluster.direct_servers, topic, "min.insync.replicas", "3")
-        others = {1, 2, 3} - {cluster.leader_of(topic, partition)}
-        dead = cluster.node(min(others))
-        dead.kill()
-        wait_until(
-            lambda: copies_in_sync(cluster.direct_servers, topic)[partition] == 2,
-            Deadline(PATIENCE_S),
-            "two copies are in sync",
-        )
-        process.wake()
-        assert not process.ends_within(NOTHING_S), "it went on with too few copies"
-        dead.restart()
-        query.survive(process)
-        query.check()
-    finally:
-        query.close()
-        cluster.repair()
+    process = SITES["writing" if which == "output" else "prepared"].reach(query)
+    log_partition = query.log_home().partition
+    topic, partition = (query.topic, 0) if which == "output" else (log, log_partition)
+    set_config(cluster.direct_servers, topic, "min.insync.replicas", "3")
+    others = {1, 2, 3} - {cluster.leader_of(topic, partition)}
+    dead = cluster.node(min(others))
+    dead.kill()
+    wait_until(
+        lambda: copies_in_sync(cluster.direct_servers, topic)[partition] == 2,
+        Deadline(PATIENCE_S),
+        "two copies are in sync",
+    )
+    process.wake()
+    assert not process.ends_within(NOTHING_S), "it went on with too few copies"
+    dead.restart()
+    query.survive(process)
+    query.check()
 
 
 # A disk is full.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -30,11 +31,8 @@ SHORT_MS = 10_000
 
 @pytest.fixture
 def impatient(kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
-    query = Query(kafka, tmp_path, eos_transaction_timeout_ms=str(SHORT_MS))
-    try:
+    with closing(Query(kafka, tmp_path, eos_transaction_timeout_ms=str(SHORT_MS))) as query:
         yield query
-    finally:
-        query.close()
 
 
 def stops_for_partitions(query: Query, count: int, decided: int = PARTITIONS) -> None:

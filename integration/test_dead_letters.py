@@ -18,6 +18,7 @@ from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.checker import read_topic
 from integration.conftest import MakeRun
+from integration.crash_scenarios import long_unless
 from integration.query import INLINE_BYTES, VERSIONS, Query, kill_at
 from integration.refused_rows import Sorted
 from integration.secured_query import SecuredQuery, commands
@@ -278,14 +279,9 @@ POINTS = [
 ]
 
 
-def long_unless(point: FaultPoint, *short: FaultPoint) -> Any:
-    marks = [] if point in short else [pytest.mark.long]
-    return pytest.param(point, id=point.value, marks=marks)
-
-
 @pytest.mark.parametrize("refused", ["topic", pytest.param("size", marks=pytest.mark.long)])
 @pytest.mark.parametrize(
-    "point", [long_unless(point, FaultPoint.TASK_PREPARED_AFTER) for point in POINTS]
+    "point", [long_unless(point, [FaultPoint.TASK_PREPARED_AFTER]) for point in POINTS]
 )
 def test_each_row_is_once_where_it_belongs_after_a_crash_at(
     kafka: KafkaCluster, query: Query, point: FaultPoint, refused: str
@@ -300,7 +296,7 @@ def test_each_row_is_once_where_it_belongs_after_a_crash_at(
 @pytest.mark.parametrize(
     "point",
     [
-        long_unless(point, FaultPoint.COMMITTER_WRITE_AFTER)
+        long_unless(point, [FaultPoint.COMMITTER_WRITE_AFTER])
         for point in (
             FaultPoint.COMMITTER_PRODUCE_AMID,
             FaultPoint.COMMITTER_WRITE_BEFORE,

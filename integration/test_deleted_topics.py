@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
-from eos_sink.driver.committer import Committer
-from eos_sink.driver.planner import Planner
 from eos_sink.errors import (
     ClusterError,
     CommitFailedError,
@@ -18,59 +15,37 @@ from eos_sink.errors import (
     OperatorNeededError,
     ProduceFailedError,
 )
-from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.options import parse_options
-from eos_sink.protocol.model import BatchId, TaskReport
-from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.checker import assert_each_once, read_topic
+from integration.conftest import MakeRun
 from integration.operator_commands import Operator
 from integration.query import PARTITIONS, Query
-from integration.topics import delete_topic, make_again, new_topic, unique
+from integration.topics import delete_topic, make_again, new_topic
 
 GIVES_UP_MS = 2_000
-
-
-def rows(topics: list[str], batch: int) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict(
-        {"topic": topics, "value": [f"{batch}-{i}" for i, _ in enumerate(topics)]}
-    )
 
 
 @pytest.mark.parametrize(
     ("setting", "error"),
     [
-        ("kafka.topic.metadata.propagation.max.ms", ClusterError),
-        pytest.param("kafka.message.timeout.ms", ProduceFailedError, marks=pytest.mark.long),
+        ("kafka_topic_metadata_propagation_max_ms", ClusterError),
+        pytest.param("kafka_message_timeout_ms", ProduceFailedError, marks=pytest.mark.long),
     ],
     ids=["unknown", "timed out"],
 )
 def test_rows_that_the_client_gives_up_by_itself_fail_the_batch(
-    kafka: KafkaCluster, setting: str, error: type[EosSinkError]
+    kafka: KafkaCluster, run: MakeRun, setting: str, error: type[EosSinkError]
 ) -> None:
     """librdkafka reports them only when it commits, and tasks do not commit."""
-    kept, gone = unique("kept"), unique("gone")
-    for topic in (kept, gone):
-        kafka.create_topic(topic)
-    given = {
-        "kafka.bootstrap.servers": kafka.bootstrap_servers,
-        "eos.id": kept,
-        "eos.inline.bytes": "0",
-        setting: str(GIVES_UP_MS),
-    }
-    options = parse_options(given)
-    clients = ConfluentKafka(options.cluster)
-    planner, committer = Planner(clients, options), Committer(clients, options)
+    kept, gone = new_topic(kafka, "kept", 1), new_topic(kafka, "gone", 1)
+    query = run(kafka, eos_id=kept, **{setting: str(GIVES_UP_MS)})
 
-    def write(batch: int) -> TaskReport:
-        task = TaskWriter(clients, options, planner.plan())
-        return task.write(
-            BatchId(options.names.query, batch), 0, iter([rows([kept, gone, kept], batch)])
-        )
+    def write(batch: int) -> None:
+        query.write(topic=[kept, gone, kept], value=[f"{batch}-{row}" for row in range(3)])
 
-    committer.commit([write(0)])
+    write(0)
     delete_topic(kafka.bootstrap_servers, gone)
     with pytest.raises(error) as caught:
         write(1)
@@ -78,11 +53,9 @@ def test_rows_that_the_client_gives_up_by_itself_fail_the_batch(
     if isinstance(caught.value, ProduceFailedError):
         assert caught.value.kind is FailureKind.DELIVERY_FAILED
     kafka.create_topic(gone)
-    committer.commit([write(1)])
+    write(1)
     assert_each_once(read_topic(kafka.bootstrap_servers, kept), ["0-0", "0-2", "1-0", "1-2"])
     assert_each_once(read_topic(kafka.bootstrap_servers, gone), ["1-1"])
-    planner.close()
-    clients.close()
 
 
 @pytest.mark.parametrize(
@@ -150,28 +123,12 @@ def test_a_decided_batch_goes_to_the_topic_that_was_made_again_before_it_was_vis
 
 @pytest.mark.parametrize("inline", ["0", "65536"], ids=["by tasks", "by the driver"])
 def test_rows_in_a_topic_that_is_made_again_before_the_decision_are_written_again(
-    kafka: KafkaCluster, inline: str
+    kafka: KafkaCluster, run: MakeRun, inline: str
 ) -> None:
     """Kafka would commit the transaction, and not tell that it has dropped its markers."""
     topic = new_topic(kafka, "again")
-    options = parse_options(
-        {
-            "kafka.bootstrap.servers": kafka.bootstrap_servers,
-            "topic": topic,
-            "eos.id": topic,
-            "eos.inline.bytes": inline,
-        }
-    )
-    clients = ConfluentKafka(options.cluster)
-    planner, committer = Planner(clients, options), Committer(clients, options)
-
-    def write() -> list[TaskReport]:
-        writer, part = TaskWriter(clients, options, planner.plan()), {"value": ["a", "b"]}
-        part_0 = pa.RecordBatch.from_pydict(part)
-        return [writer.write(BatchId(options.names.query, 0), 0, iter([part_0]))]
-
-    reports = write()
-    asked = clients.topic_ids
+    query = run(kafka, topic=topic, eos_id=topic, eos_inline_bytes=inline)
+    asked = query.kafka.topic_ids
 
     def ask(topics: Collection[str], deadline: Deadline) -> Mapping[str, str]:
         """All rows are there, and then the topic is made again."""
@@ -179,11 +136,8 @@ def test_rows_in_a_topic_that_is_made_again_before_the_decision_are_written_agai
         return asked(topics, deadline)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clients, "topic_ids", ask)
+        patch.setattr(query.kafka, "topic_ids", ask)
         with pytest.raises(CommitFailedError, match=topic):
-            committer.commit(reports)
-    committer.abort(reports)
-    committer.commit(write())
+            query.write(value=["a", "b"])
+    query.write(value=["a", "b"])
     assert_each_once(read_topic(kafka.bootstrap_servers, topic), ["a", "b"])
-    planner.close()
-    clients.close()

@@ -18,7 +18,7 @@ from eos_sink import ConfigurationError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing.waiting import wait_until
 from integration.spark_apps import PATIENCE_S
-from integration.spark_program import FUNCTION
+from integration.spark_program import FUNCTION, SOURCE
 from integration.spark_query import ROWS, SparkQuery
 
 Write = Callable[[DataFrame, int], None]
@@ -49,6 +49,14 @@ def test_code_behind_the_write_that_fails_makes_spark_repeat_a_batch_that_is_the
     query: SparkQuery, spark: SparkSession
 ) -> None:
     query.add_batch()
+    run_and_fail_behind(spark, query)
+    query.assert_exactly_once()
+    query.add_batch()
+    run(spark, query, eos_sink.foreach_batch(query.options))
+    query.assert_exactly_once()
+
+
+def run_and_fail_behind(spark: SparkSession, query: SparkQuery) -> None:
     write = eos_sink.foreach_batch(query.options)
 
     def then_fail(frame: DataFrame, number: int) -> None:
@@ -57,9 +65,25 @@ def test_code_behind_the_write_that_fails_makes_spark_repeat_a_batch_that_is_the
 
     with pytest.raises(PySparkException, match="behind the write"):
         run(spark, query, then_fail)
+
+
+def test_from_format_to_the_function_and_back_during_a_batch(
+    query: SparkQuery, spark: SparkSession
+) -> None:
+    """No row is there twice."""
+    function = query.options.pop("eos.id")
+    query.way = SOURCE
+    query.add_batch()
+    query.finish()
+    query.add_batch()
+    query.options["eos.id"] = function
+    run_and_fail_behind(spark, query)
+    del query.options["eos.id"]
+    assert "gone on under another identity" in query.fail()
     query.assert_exactly_once()
     query.add_batch()
-    run(spark, query, write)
+    query.way, query.options["eos.id"] = FUNCTION, function
+    run(spark, query, eos_sink.foreach_batch(query.options))
     query.assert_exactly_once()
 
 

@@ -14,18 +14,10 @@ from eos_sink.protocol.values import Transaction
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.conftest import MakeRun
-from integration.in_process import Run
+from integration.in_process import Died, Run, die
 from integration.topics import new_topic, unique
 
 SOON_S = 20.0
-
-
-class Died(BaseException):
-    """The driver's process, in place of SIGKILL."""
-
-
-def die(*_: object, **__: object) -> None:
-    raise Died
 
 
 @contextlib.contextmanager

@@ -21,7 +21,14 @@ from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.checker import Rows, assert_each_once, read_topic
 from integration.conftest import MakeRun
-from integration.crash_scenarios import SCENARIOS, Scenario, call_of, commit, first_batch
+from integration.crash_scenarios import (
+    SCENARIOS,
+    Scenario,
+    call_of,
+    commit,
+    first_batch,
+    long_unless,
+)
 from integration.query import (
     INLINE_BYTES,
     PARTITIONS,
@@ -88,11 +95,6 @@ SHORT = {
     FaultPoint.COMMITTER_WRITE_AFTER,
 }
 EVERY = [point for point in FaultPoint if call_of(point) in POINTS]
-
-
-def long_unless(point: FaultPoint, short: set[FaultPoint], *more: Any) -> Any:
-    marks = [] if point in short else [pytest.mark.long]
-    return pytest.param(point, *more, id=point.value, marks=marks)
 
 
 def test_no_other_point_is_passed(inline: Query) -> None:

@@ -13,17 +13,15 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
-from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.options import parse_options
-from eos_sink.protocol.model import BatchId
 from eos_sink.spark import data_source, writers
 from eos_sink.spark.client_cache import ClientCache
 from eos_sink.spark.data_source import KafkaEosDataSource
-from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
+from integration.in_process import Run
 from integration.own_kafka import start_own_kafka
 from integration.topics import new_topic
 
@@ -119,36 +117,19 @@ def test_a_planner_and_a_committer_that_are_closed_leave_nothing_behind(
 ) -> None:
     """kafka-python's thread would look for an ended broker, and log that, for ever."""
     topic = new_topic(kafka, "closed", partitions=1)
-    options = parse_options(
-        {
-            "kafka.bootstrap.servers": kafka.bootstrap_servers,
-            "topic": topic,
-            "eos.id": topic,
-        }
-    )
     threads, files = threads_and_files()
-    planner = Planner(ConfluentKafka(options.cluster), options)
-    committer = Committer(ConfluentKafka(options.cluster), options)
-    rows = [pa.RecordBatch.from_pydict({"value": [b"row"]})]
-    plan = planner.plan()
-    task = TaskWriter(ConfluentKafka(options.cluster), options, plan)
-    committer.commit([task.write(BatchId(options.names.query, 0), 0, rows)])
-    planner.close()
-    committer.close()
+    query = Run(kafka, {"topic": topic})
+    query.write(value=[b"row"])
+    query.close()
     await_at_most(threads, files)
 
 
 def test_a_planner_that_is_closed_after_its_broker_has_gone_leaves_nothing_behind() -> None:
     threads, _ = threads_and_files()
     with start_own_kafka() as gone:
-        topic = new_topic(gone, "gone", partitions=1)
-        servers = gone.bootstrap_servers
-        options = parse_options(
-            {"kafka.bootstrap.servers": servers, "topic": topic, "eos.id": topic}
-        )
-        planner = Planner(ConfluentKafka(options.cluster), options)
-        planner.plan()
-    planner.close()
+        query = Run(gone, {"topic": new_topic(gone, "gone", partitions=1)})
+        query.plan()
+    query.close()
     # The errors that pytest has captured hold sockets that could not connect.
     await_at_most(threads, sys.maxsize)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,9 @@ from integration.query import PATIENCE_S, Query, pause_at
 
 @pytest.fixture
 def query(linked: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
-    query = Query(linked, tmp_path)
-    query.inline()
-    yield query
-    query.close()
+    with closing(Query(linked, tmp_path)) as query:
+        query.inline()
+        yield query
 
 
 def test_a_late_commit_of_a_batch_does_not_commit_a_part_of_the_next_one(

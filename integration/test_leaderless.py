@@ -20,7 +20,7 @@ from eos_sink_lab.testing import KafkaCluster, TestClusterError
 from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.conftest import MakeRun
-from integration.in_process import Run
+from integration.in_process import Died, Run
 from integration.own_kafka import start_own_kafka
 from integration.topics import new_topic, unique, unique_that
 
@@ -114,10 +114,6 @@ def older() -> Iterator[KafkaCluster]:
     """Kafka 3.9 keeps the markers for such a partition, and the driver's id, until it has one."""
     with start_own_kafka(version="3.9.1", brokers=3) as cluster:
         yield cluster
-
-
-class Died(BaseException):
-    """The driver's process, in place of SIGKILL."""
 
 
 def die_in_commit(

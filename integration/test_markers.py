@@ -37,6 +37,7 @@ from eos_sink_lab.testing.cluster_admin import TRANSACTIONS, coordinator_partiti
 from eos_sink_lab.testing.cluster_errors import TestClusterError
 from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
+from integration.in_process import Died, die
 from integration.operator_commands import NOT_SEEN, RAN, run_command
 from integration.own_kafka import start_own_kafka
 from integration.topics import move_only_copies, unique, unique_that
@@ -542,14 +543,6 @@ def test_a_coordinator_that_is_gone_is_not_taken_for_one_without_transactions(
 
 
 # --- The driver's own transaction.
-
-
-class Died(BaseException):
-    """The driver's process, in place of SIGKILL."""
-
-
-def die(*_: object, **__: object) -> None:
-    raise Died
 
 
 def die_in_commit(batches: Batches, monkeypatch: pytest.MonkeyPatch, *, carried_out: bool) -> None:
