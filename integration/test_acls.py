@@ -157,7 +157,13 @@ class WithSource:
             kafka.close()
 
 
-@pytest.mark.parametrize("leaves", [False, True], ids=["nothing", "Describe"])
+@pytest.mark.parametrize(
+    "leaves",
+    [
+        pytest.param(False, id="nothing"),
+        pytest.param(True, id="Describe", marks=pytest.mark.long),
+    ],
+)
 @pytest.mark.parametrize("number", range(2), ids=["group", "topic"])
 def test_the_page_lists_what_a_source_needs_and_the_error_what_is_missing(
     start: Start, tmp_path: Path, number: int, leaves: bool

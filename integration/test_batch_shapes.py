@@ -8,6 +8,8 @@ from eos_sink.errors import BatchFailedError
 from integration.cluster_query import ClusterQuery
 from integration.query import rows_of
 
+pytestmark = pytest.mark.long
+
 LARGE = 20 * 1024 * 1024
 MANY = 200
 
@@ -17,6 +19,20 @@ def query(cluster_query: ClusterQuery) -> ClusterQuery:
     return cluster_query
 
 
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        pytest.param([(0, 1, 0), (1,)], id="one row"),
+        pytest.param([(333_333, 333_333, 333_334)], id="many rows"),
+        pytest.param([(1,) * MANY], id="many tasks"),
+    ],
+)
+def test_every_row_is_visible_once(query: ClusterQuery, shapes: list[tuple[int, ...]]) -> None:
+    query.batches = [rows_of(0), *(rows_of(n, shape) for n, shape in enumerate(shapes, 1))]
+    query.complete()
+    query.check()
+
+
 def test_batches_without_rows_decide_nothing_and_do_no_harm(query: ClusterQuery) -> None:
     query.batches = [rows_of(0), rows_of(1, (0, 0, 0)), rows_of(2, ()), rows_of(3)]
     process = query.complete()
@@ -24,29 +40,6 @@ def test_batches_without_rows_decide_nothing_and_do_no_harm(query: ClusterQuery)
     query.check()
 
 
-@pytest.mark.long
-def test_a_batch_of_one_row_is_visible(query: ClusterQuery) -> None:
-    query.batches = [rows_of(0, (0, 1, 0)), rows_of(1, (1,))]
-    query.complete()
-    query.check()
-
-
-@pytest.mark.parametrize("count", [100_000, pytest.param(1_000_000, marks=pytest.mark.long)])
-def test_a_batch_of_many_rows_is_visible_once(query: ClusterQuery, count: int) -> None:
-    share = count // 3
-    query.batches = [rows_of(0), rows_of(1, (share, share, count - 2 * share))]
-    query.complete()
-    query.check()
-
-
-@pytest.mark.long
-def test_a_batch_of_many_tasks_is_visible_once(query: ClusterQuery) -> None:
-    query.batches = [rows_of(0), rows_of(1, (1,) * MANY)]
-    query.complete()
-    query.check()
-
-
-@pytest.mark.long
 def test_a_batch_for_many_partitions_is_visible_once(query: ClusterQuery) -> None:
     topic = f"wide-{query.topic}"
     query.cluster.create_topic(topic, partitions=MANY)
@@ -76,7 +69,7 @@ def test_a_large_row_is_visible_once_when_topic_and_client_allow_it(query: Clust
     assert sorted(query.visible().values()) == sorted(query.batches[0][0])
 
 
-@pytest.mark.parametrize("client_allows", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.parametrize("client_allows", [False, True])
 def test_a_row_that_is_too_large_is_refused_with_both_settings_that_help(
     query: ClusterQuery, client_allows: bool
 ) -> None:

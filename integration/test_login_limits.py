@@ -68,7 +68,8 @@ def list_transactions(query: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "act", [join, open_producer, pytest.param(list_transactions, marks=pytest.mark.long)]
+    "act",
+    [join, *(pytest.param(e, marks=pytest.mark.long) for e in (open_producer, list_transactions))],
 )
 def test_a_client_that_is_refused_tries_again_ever_more_seldom_and_says_so(
     limiting: KafkaCluster, run: MakeRun, act: Callable[[Run], None]

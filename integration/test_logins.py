@@ -79,7 +79,6 @@ def value_at(kafka: KafkaCluster, offset: int) -> bytes | None:
     [
         "SCRAM-SHA-512",
         "TLS",
-        pytest.param("PLAIN", marks=pytest.mark.long),
         pytest.param("SCRAM-SHA-256", marks=pytest.mark.long),
         pytest.param("OAUTHBEARER", marks=pytest.mark.long),
     ],
@@ -131,11 +130,6 @@ def inline(kafka: KafkaCluster) -> dict[str, str]:
         "kafka.ssl.keystore.key": ann.key.read_text(),
         "kafka.ssl.keystore.certificate.chain": ann.chain.read_text(),
     }
-
-
-@pytest.mark.long
-def test_both_clients_take_pem_text(entered: KafkaCluster) -> None:
-    writes_through_both_clients(entered, inline(entered), "inline")
 
 
 @pytest.mark.long

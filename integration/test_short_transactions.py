@@ -11,6 +11,7 @@ from integration.own_kafka import start_own_kafka
 from integration.topics import new_topic
 
 
+@pytest.mark.long
 def test_brokers_that_refuse_the_drivers_transactions_are_named_before_it_joins(
     run: MakeRun,
 ) -> None:

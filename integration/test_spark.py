@@ -75,6 +75,7 @@ def test_every_column_reaches_kafka_and_a_restart_goes_on(query: SparkQuery) -> 
 
 
 @BOTH_WAYS
+@pytest.mark.long
 def test_the_topic_column_spreads_rows_over_topics(query: SparkQuery) -> None:
     other = f"{query.topic}-other"
     query.kafka.create_topic(other, partitions=1)
@@ -113,6 +114,7 @@ def test_a_machine_lost_at(point: FaultPoint, query: SparkQuery) -> None:
 
 
 @BOTH_WAYS
+@pytest.mark.long
 def test_a_trigger_that_runs_once_writes_all_files_as_one_batch(query: SparkQuery) -> None:
     query.add_batch()
     query.add_batch()
@@ -155,6 +157,7 @@ def test_a_crash_during_the_abort_of_a_failed_batch(query: SparkQuery) -> None:
     query.assert_exactly_once()
 
 
+@pytest.mark.long
 def test_a_committer_killed_after_the_decision_is_not_undone_by_sparks_abort(
     query: SparkQuery,
 ) -> None:
