@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from traceback import StackSummary, walk_stack
 from typing import Any, Protocol
@@ -165,6 +166,10 @@ class MakeRun(Protocol):
     def __call__(self, cluster: KafkaCluster, **options: str) -> Run: ...
 
 
+MakeQuery = Callable[..., Query]
+"""Makes a query of minispark on a cluster; `options` with `_` for `.`."""
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """`@pytest.mark.kafka("4.3.0", "3.9.1")` runs a test on each of these versions.
 
@@ -213,10 +218,20 @@ def forgetful() -> Iterator[KafkaCluster]:
 
 
 @pytest.fixture
-def query(kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
-    """A query of minispark; its processes are ended with the test."""
-    with closing(Query(kafka, tmp_path)) as query:
-        yield query
+def query_on(tmp_path: Path) -> Iterator[MakeQuery]:
+    """Queries of minispark; their processes are ended with the test."""
+    with ExitStack() as ending:
+
+        def make(cluster: KafkaCluster, **options: str) -> Query:
+            directory = Path(tempfile.mkdtemp(dir=tmp_path))
+            return ending.enter_context(closing(Query(cluster, directory, **options)))
+
+        yield make
+
+
+@pytest.fixture
+def query(kafka: KafkaCluster, query_on: MakeQuery) -> Query:
+    return query_on(kafka)
 
 
 @pytest.fixture

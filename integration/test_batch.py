@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint, Strike
 from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
+from integration.conftest import MakeQuery
 from integration.query import Query
 from integration.spark_apps import Applications
 from integration.spark_program import ERRORS, FUNCTION, SOURCE
@@ -233,9 +233,8 @@ def test_a_query_of_two_topics_killed_at(point: FaultPoint, two_topics: SparkQue
 
 
 @pytest.fixture(params=NUMBERED)
-def writes(request: pytest.FixtureRequest, kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
-    with closing(Query(kafka, tmp_path, stream=request.param)) as query:
-        yield query
+def writes(request: pytest.FixtureRequest, kafka: KafkaCluster, query_on: MakeQuery) -> Query:
+    return query_on(kafka, stream=request.param)
 
 
 @pytest.mark.parametrize(

@@ -27,10 +27,11 @@ from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.waiting import wait_until
 from integration.cluster_query import SITES, ClusterQuery, Site
+from integration.conftest import MakeQuery
 from integration.in_process import Run
 from integration.operator_commands import NOT_SEEN, run_command
 from integration.own_kafka import start_own_kafka
-from integration.query import PATIENCE_S, Process, Query, flat, rows_of
+from integration.query import PATIENCE_S, Process, flat, rows_of
 from integration.topics import copies_in_sync, new_topic, set_config
 
 # How long it is looked at that nothing happens.
@@ -162,17 +163,17 @@ def test_without_ids_and_records_the_batch_is_in_doubt(forgotten: ClusterQuery) 
     ],
 )
 def test_a_query_that_runs_once_a_week_needs_no_operator(
-    forgetful: KafkaCluster, tmp_path: Path, numbering: Numbering
+    forgetful: KafkaCluster, query_on: MakeQuery, numbering: Numbering
 ) -> None:
-    with closing(Query(forgetful, tmp_path, stream=f"{numbering.value}weekly")) as query:
-        for week in range(3):
-            query.batches = [rows_of(batch) for batch in range(week + 1)]
-            query.run().finished()
-            expected = [row for part in rows_of(week) for row in part]
-            assert sorted(query.visible().values()) == sorted(expected)
-            # A week passes: retention has removed the rows, too.
-            query.wait_forgotten(*query.task_ids(0, 1))
-            forgetful.delete_records(query.topic)
+    query = query_on(forgetful, stream=f"{numbering.value}weekly")
+    for week in range(3):
+        query.batches = [rows_of(batch) for batch in range(week + 1)]
+        query.run().finished()
+        expected = [row for part in rows_of(week) for row in part]
+        assert sorted(query.visible().values()) == sorted(expected)
+        # A week passes: retention has removed the rows, too.
+        query.wait_forgotten(*query.task_ids(0, 1))
+        forgetful.delete_records(query.topic)
 
 
 # Epochs are used up.

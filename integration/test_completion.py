@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
-
 import pytest
 
 from eos_sink.errors import UnfinishedError
@@ -30,9 +26,9 @@ SHORT_MS = 10_000
 
 
 @pytest.fixture
-def impatient(kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
-    with closing(Query(kafka, tmp_path, eos_transaction_timeout_ms=str(SHORT_MS))) as query:
-        yield query
+def impatient(query: Query) -> Query:
+    query.change({"eos.transaction.timeout.ms": str(SHORT_MS)})
+    return query
 
 
 def stops_for_partitions(query: Query, count: int, decided: int = PARTITIONS) -> None:

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,6 @@ from confluent_kafka import KafkaException, Producer
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.query import PARTITIONS, Query
-from integration.topics import unique
 
 # A screen is cleared, a line begins, a command is run, a style begins, the direction changes.
 EVIL = "\x1b[2J\nOWNED $(touch owned) 'q' ; [red]x[/red] \u202e\x85"
@@ -26,14 +25,13 @@ LOOK = (0, 1)
 
 
 @pytest.fixture
-def query(kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
+def query(kafka: KafkaCluster, query: Query) -> Query:
     """One that died with prepared transactions, and whose group session has ended."""
-    log = unique("log")
-    options = {"eos_log_topic": log, "eos_transactional_id_prefix": PREFIX}
-    with closing(Query(kafka, tmp_path, **options)) as query:
-        query.run_killed_at(FaultPoint.TASK_PREPARED_AFTER)
-        kafka.end_session(query.options.names.group, query.options.names.driver)
-        yield query
+    query.own_log()
+    query.change({"eos.transactional.id.prefix": PREFIX})
+    query.run_killed_at(FaultPoint.TASK_PREPARED_AFTER)
+    kafka.end_session(query.options.names.group, query.options.names.driver)
+    return query
 
 
 @pytest.fixture

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
-from contextlib import closing
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -24,6 +22,7 @@ from eos_sink.errors import (
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.checker import assert_each_once, read_topic
+from integration.conftest import MakeQuery
 from integration.kafka_tools import carry_out
 from integration.operator_commands import RAN, REFUSED, WAITING, run_command
 from integration.query import PARTITIONS, Query
@@ -35,9 +34,9 @@ LONG_AGO = datetime(2001, 1, 1, tzinfo=timezone.utc)
 
 
 @pytest.fixture
-def query(kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
-    with closing(Query(kafka, tmp_path, eos_log_topic=unique("log"))) as query:
-        yield query
+def query(query: Query) -> Query:
+    query.own_log()
+    return query
 
 
 def reach(query: Query) -> list[str]:
@@ -117,7 +116,7 @@ def read_expired(certificate: str, servers: str) -> list[str]:
     "point", [FaultPoint.TASK_PREPARED_AFTER, FaultPoint.COMMITTER_WRITE_AFTER], ids=str
 )
 def test_a_certificate_that_has_expired_is_renewed_and_the_query_goes_on(
-    secured: KafkaCluster, tmp_path: Path, whose: str, point: FaultPoint
+    secured: KafkaCluster, query_on: MakeQuery, tmp_path: Path, whose: str, point: FaultPoint
 ) -> None:
     """Who is connected is not cut off: what connects next is refused."""
     access, user = secured.access, unique("user")
@@ -128,27 +127,27 @@ def test_a_certificate_that_has_expired_is_renewed_and_the_query_goes_on(
         if whose == "broker":
             secured.nodes[0].restart()
 
-    with closing(Query(secured, tmp_path, eos_step_timeout_ms="20000")) as query:
-        query.change({"eos.log.topic": unique("log"), **login})
-        access.allow(user, *documented(query.topic, query.options.log_topic))
-        process = query.run_paused_at(point, partition=0)
-        renew(LONG_AGO)
-        process.wake()
-        kinds = BatchFailedError, ClusterError, OutcomeUnknownError, UnfinishedError
-        assert re.search(r"start (the query )?again", process.stopped(*kinds)["text"])
-        text = query.run().stopped(ClusterError)["text"]
-        assert "docs/connect.md#expired-certificates" in text
-        words = [*reach(query), *command_config(tmp_path, login)]
-        for command in (["status"], ["doctor", "--topic", query.topic]):
-            said = run_command(*command, *words, expect=REFUSED).said
-            assert "docs/connect.md#expired-certificates" in said
-        place = login["kafka.ssl.keystore.location"], query.options.cluster.servers
-        assert read_expired(*place) == [whose]
-        renew()
-        assert read_expired(*place) == []
-        query.finish()
-        query.check()
-        assert "No action needed" in run_command("status", *words, expect=RAN).said
+    query = query_on(secured, eos_step_timeout_ms="20000")
+    query.change({"eos.log.topic": unique("log"), **login})
+    access.allow(user, *documented(query.topic, query.options.log_topic))
+    process = query.run_paused_at(point, partition=0)
+    renew(LONG_AGO)
+    process.wake()
+    kinds = BatchFailedError, ClusterError, OutcomeUnknownError, UnfinishedError
+    assert re.search(r"start (the query )?again", process.stopped(*kinds)["text"])
+    text = query.run().stopped(ClusterError)["text"]
+    assert "docs/connect.md#expired-certificates" in text
+    words = [*reach(query), *command_config(tmp_path, login)]
+    for command in (["status"], ["doctor", "--topic", query.topic]):
+        said = run_command(*command, *words, expect=REFUSED).said
+        assert "docs/connect.md#expired-certificates" in said
+    place = login["kafka.ssl.keystore.location"], query.options.cluster.servers
+    assert read_expired(*place) == [whose]
+    renew()
+    assert read_expired(*place) == []
+    query.finish()
+    query.check()
+    assert "No action needed" in run_command("status", *words, expect=RAN).said
 
 
 @pytest.mark.long

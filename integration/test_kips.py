@@ -6,7 +6,7 @@ docs/internals/kips.md names these tests beside what they show.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from functools import partialmethod
 from pathlib import Path
@@ -33,6 +33,7 @@ from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.topic_scan import Offsets, Source
 from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
+from integration.conftest import MakeQuery
 from integration.own_kafka import start_own_kafka
 from integration.query import PATIENCE_S, Query
 
@@ -40,28 +41,12 @@ STEP_MS = 15_000
 RECORDS, RESETS = 3_000, 6
 
 
-@pytest.fixture
-def query_on(tmp_path: Path) -> Iterator[Callable[..., Query]]:
-    """Queries on clusters of the tests' own, ended with the test."""
-    queries: list[Query] = []
-
-    def make(cluster: KafkaCluster, **options: str) -> Query:
-        directory = tmp_path / f"query-{len(queries)}"
-        directory.mkdir()
-        queries.append(Query(cluster, directory, **options))
-        return queries[-1]
-
-    yield make
-    for query in queries:
-        query.close()
-
-
 # KIP-691
 
 
 @pytest.mark.long
 def test_a_commit_whose_answer_comes_late_is_sent_once(
-    linked: KafkaCluster, query_on: Callable[..., Query]
+    linked: KafkaCluster, query_on: MakeQuery
 ) -> None:
     query = query_on(linked)
     process = query.run_paused_at(FaultPoint.COMMITTER_WRITE_BEFORE)
@@ -78,7 +63,7 @@ def test_a_commit_whose_answer_comes_late_is_sent_once(
 
 @pytest.mark.long
 def test_a_commit_without_an_answer_is_read_back_and_never_aborted_blindly(
-    linked: KafkaCluster, query_on: Callable[..., Query]
+    linked: KafkaCluster, query_on: MakeQuery
 ) -> None:
     query = query_on(linked, eos_step_timeout_ms=str(STEP_MS))
     process = query.run_paused_at(FaultPoint.COMMITTER_WRITE_BEFORE)
@@ -94,7 +79,7 @@ def test_a_commit_without_an_answer_is_read_back_and_never_aborted_blindly(
 
 
 def test_a_record_that_is_too_large_is_a_rejected_message(
-    kafka: KafkaCluster, query_on: Callable[..., Query]
+    kafka: KafkaCluster, query_on: MakeQuery
 ) -> None:
     query = query_on(kafka, kafka_max_request_size="4000000")
     query.batches[1][1][3] = "1-1-" + "9" * 2_000_000
@@ -128,7 +113,7 @@ def test_a_batch_that_is_voted_down_is_a_failed_commit(query: Query) -> None:
 
 
 def test_a_producer_that_the_broker_has_forgotten_starts_again_and_the_query_continues(
-    forgetful: KafkaCluster, query_on: Callable[..., Query]
+    forgetful: KafkaCluster, query_on: MakeQuery
 ) -> None:
     """The driver keeps its producer between batches, here for longer than its id lives."""
     query = query_on(forgetful)
@@ -140,7 +125,7 @@ def test_a_producer_that_the_broker_has_forgotten_starts_again_and_the_query_con
 
 
 def test_a_query_that_starts_after_its_ids_expired_knows_its_batch_by_the_witnesses(
-    forgetful: KafkaCluster, query_on: Callable[..., Query]
+    forgetful: KafkaCluster, query_on: MakeQuery
 ) -> None:
     query = query_on(forgetful)
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
@@ -216,7 +201,7 @@ def transaction_version(admin: KafkaAdminClient) -> int:
 
 @pytest.mark.long
 def test_a_batch_that_is_sent_again_after_a_broken_connection_is_written_once(
-    linked: KafkaCluster, query_on: Callable[..., Query]
+    linked: KafkaCluster, query_on: MakeQuery
 ) -> None:
     query = query_on(linked)
     kafka = ConfluentKafka(query.options.cluster)

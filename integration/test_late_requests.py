@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
-
 import pytest
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
+from integration.conftest import MakeQuery
 from integration.query import PATIENCE_S, Query, pause_at
 
 
 @pytest.fixture
-def query(linked: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
-    with closing(Query(linked, tmp_path)) as query:
-        query.inline()
-        yield query
+def query(linked: KafkaCluster, query_on: MakeQuery) -> Query:
+    query = query_on(linked)
+    query.inline()
+    return query
 
 
 def test_a_late_commit_of_a_batch_does_not_commit_a_part_of_the_next_one(

@@ -7,9 +7,6 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,9 +16,9 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.topic_scan import Offsets, Source
+from integration.conftest import MakeQuery
 from integration.operator_commands import run_command
 from integration.query import PARTITIONS, PATIENCE_S, ROWS, Query
-from integration.topics import unique
 from tests.namespaces import IN_ANOTHER_NAMESPACE, has_namespaces
 from tests.snippets import ROOT, snippets_of
 
@@ -65,9 +62,9 @@ class OnCall:
 
 
 @pytest.fixture
-def on_call(kafka: KafkaCluster, tmp_path: Path) -> Iterator[OnCall]:
-    with closing(Query(kafka, tmp_path, eos_log_topic=unique("log"))) as query:
-        yield OnCall(kafka, query)
+def on_call(kafka: KafkaCluster, query: Query) -> OnCall:
+    query.own_log()
+    return OnCall(kafka, query)
 
 
 def test_a_query_that_runs_well_needs_no_action(on_call: OnCall) -> None:
@@ -153,10 +150,9 @@ def test_a_sidecar_in_another_pid_namespace_does_not_take_a_live_driver_for_dead
 
 
 @pytest.mark.long
-def test_what_timed_out_is_lost(kafka: KafkaCluster, tmp_path: Path) -> None:
-    given = {"eos_log_topic": unique("log"), "eos_transaction_timeout_ms": "5000"}
-    query = Query(kafka, tmp_path, **given)
-    on_call = OnCall(kafka, query)
+def test_what_timed_out_is_lost(on_call: OnCall) -> None:
+    query = on_call.query
+    query.change({"eos.transaction.timeout.ms": "5000"})
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     deadline = Deadline(PATIENCE_S)
     while (status := on_call.status(expect=LOOK))["outcome"] != "lost":
@@ -164,14 +160,13 @@ def test_what_timed_out_is_lost(kafka: KafkaCluster, tmp_path: Path) -> None:
     assert status["lost"] == list(range(PARTITIONS))
     query.finish()
     query.check()
-    query.close()
 
 
-def test_the_commands_of_the_page_run(kafka: KafkaCluster, on_call: OnCall, tmp_path: Path) -> None:
+def test_the_commands_of_the_page_run(
+    kafka: KafkaCluster, on_call: OnCall, query_on: MakeQuery
+) -> None:
     """docs/status.md: a query that died after its decision, and one that died before it."""
-    directory = tmp_path / "orders"
-    directory.mkdir()
-    orders = Query(kafka, directory, eos_log_topic=on_call.query.options.log_topic)
+    orders = query_on(kafka, eos_log_topic=on_call.query.options.log_topic)
     on_call.query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     orders.run_killed_at(FaultPoint.TASK_PREPARED_AFTER)
     names = {
@@ -192,7 +187,6 @@ def test_the_commands_of_the_page_run(kafka: KafkaCluster, on_call: OnCall, tmp_
     assert on_call.outcomes(1) == ["committed"] * PARTITIONS
     orders.finish()
     orders.check()
-    orders.close()
 
 
 @pytest.mark.long

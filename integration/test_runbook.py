@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from contextlib import ExitStack, closing
-from pathlib import Path
 
 import pytest
 
@@ -13,6 +10,7 @@ from eos_sink.errors import OperatorNeededError, SupersededError, UnfinishedErro
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.checker import assert_each_once
+from integration.conftest import MakeQuery
 from integration.operator_commands import run_command
 from integration.query import Query, flat
 from tests.snippets import ROOT, snippets_of
@@ -38,17 +36,13 @@ def commands(title: str) -> list[str]:
 class OnCall:
     """Has the page and a cluster; the address in the page's commands is the cluster's."""
 
-    def __init__(self, kafka: KafkaCluster, directory: Path) -> None:
+    def __init__(self, kafka: KafkaCluster, query_on: MakeQuery) -> None:
         self.kafka = kafka
-        self._directory = directory
-        self.queries = ExitStack()
+        self._query_on = query_on
 
     def query(self, name: str) -> Query:
         """A query of the name that the page's commands give it."""
-        (self._directory / name).mkdir()
-        query = Query(self.kafka, self._directory / name, eos_id=name)
-        self.queries.enter_context(closing(query))
-        return query
+        return self._query_on(self.kafka, eos_id=name)
 
     def types(self, command: str) -> tuple[int, str]:
         words = shlex.split(command.replace("localhost:9092", self.kafka.bootstrap_servers))
@@ -57,10 +51,8 @@ class OnCall:
 
 
 @pytest.fixture
-def on_call(kafka: KafkaCluster, tmp_path: Path) -> Iterator[OnCall]:
-    on_call = OnCall(kafka, tmp_path)
-    with on_call.queries:
-        yield on_call
+def on_call(kafka: KafkaCluster, query_on: MakeQuery) -> OnCall:
+    return OnCall(kafka, query_on)
 
 
 def told(text: str, title: str) -> bool:
