@@ -237,14 +237,15 @@ def writes(request: pytest.FixtureRequest, kafka: KafkaCluster, query_on: MakeQu
     return query_on(kafka, stream=request.param)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "point",
     [
         FaultPoint.COMMITTER_WRITE_AFTER,
-        pytest.param(FaultPoint.COMMITTER_SETTLE_AMID, marks=pytest.mark.long),
-        pytest.param(FaultPoint.COMMITTER_SETTLE_AFTER, marks=pytest.mark.long),
-        pytest.param(FaultPoint.COMMITTER_WRITE_BEFORE, marks=pytest.mark.long),
-        pytest.param(FaultPoint.TASK_PREPARED_AFTER, marks=pytest.mark.long),
+        FaultPoint.COMMITTER_SETTLE_AMID,
+        FaultPoint.COMMITTER_SETTLE_AFTER,
+        FaultPoint.COMMITTER_WRITE_BEFORE,
+        FaultPoint.TASK_PREPARED_AFTER,
     ],
     ids=lambda point: point.value,
 )
@@ -256,6 +257,7 @@ def test_writes_that_are_numbered_are_there_once_when_one_is_killed_at(
     writes.check()
 
 
+@pytest.mark.long
 def test_a_numbered_write_mends_what_was_lost_after_its_decision(writes: Query) -> None:
     writes.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     writes.take_id(writes.slot(), 1)

@@ -55,6 +55,7 @@ def test_a_replay_in_other_partitions_writes_what_is_not_visible(query: Query, c
     check(query)
 
 
+@pytest.mark.long
 @VERSIONS
 def test_rows_that_the_driver_has_written_are_read_back(query: Query) -> None:
     """Among those of its other batches, and of epochs that its restarts have ended."""

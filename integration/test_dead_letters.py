@@ -315,7 +315,8 @@ def test_each_inlined_row_is_once_where_it_belongs_after_a_crash_at(
     rows.check()
 
 
-@pytest.mark.parametrize("refused", ["size", pytest.param("topic", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("refused", ["size", "topic"])
 def test_lost_partitions_are_written_again_with_their_dead_letters(
     kafka: KafkaCluster, query: Query, refused: str
 ) -> None:

@@ -193,6 +193,7 @@ def test_on_a_secured_cluster_a_missing_permission_hides_no_other_finding(
         assert doctor(*words, code=FINE).of("not seen") == {}
 
 
+@pytest.mark.long
 def test_a_log_that_may_not_be_created_is_reported_with_the_command_that_creates_it(
     secured: KafkaCluster, tmp_path: Path
 ) -> None:

@@ -44,6 +44,7 @@ def later_batches(query: Query) -> None:
     assert_each_once(query.visible(), flat(query.batches[2]))
 
 
+@pytest.mark.long
 @VERSIONS
 def test_what_was_there_is_not_written_again(
     kafka: KafkaCluster, query: Query, operator: Operator

@@ -32,7 +32,11 @@ OF_A_COMMIT = pytest.mark.parametrize(
 @pytest.mark.kafka("4.3.0", "3.9.1")
 @pytest.mark.parametrize(
     "point",
-    [FaultPoint.TASK_INIT_BEFORE, FaultPoint.TASK_INIT_AFTER, FaultPoint.TASK_OFFSET_BEFORE],
+    [
+        FaultPoint.TASK_INIT_BEFORE,
+        pytest.param(FaultPoint.TASK_INIT_AFTER, marks=pytest.mark.long),
+        FaultPoint.TASK_OFFSET_BEFORE,
+    ],
 )
 def test_a_stale_drivers_task_is_refused_at_once(query: Query, point: FaultPoint) -> None:
     stale = query.run_paused_at(point, partition=1)
