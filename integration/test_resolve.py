@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import socket
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -15,7 +13,7 @@ from eos_sink.errors import OperatorNeededError, SupersededError
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.checker import assert_each_once
-from integration.operator_commands import RAN, WAITING, Operator
+from integration.operator_commands import RAN, WAITING, Operator, run_command
 from integration.query import PARTITIONS, ROWS, VERSIONS, Query, flat
 from integration.topics import delete_before
 from tests.snippets import ROOT, snippets_of
@@ -144,7 +142,7 @@ def test_from_another_machine_a_run_is_noticed_by_its_group_member(
 
 
 def test_the_example_of_the_page_goes_on(kafka: KafkaCluster, query: Query) -> None:
-    """The commands of docs/resolve.md, one after the other, as a shell would run them."""
+    """The commands of docs/resolve.md, one after the other."""
     bring_into_doubt(kafka, query)
     text = stopped(query)["text"]
     page = ROOT / "docs" / "resolve.md"
@@ -158,8 +156,7 @@ def test_the_example_of_the_page_goes_on(kafka: KafkaCluster, query: Query) -> N
     codes = []
     for command in commands:
         typed = [replaced.get(word, word) for word in command[1:]]
-        run = [sys.executable, "-m", "eos_sink", *typed]
-        codes.append(subprocess.run(run, check=False).returncode)
+        codes.append(run_command(*typed, expect=None).code)
     assert codes == [WAITING, WAITING, WAITING, RAN]
     assert query.finish().written(1) == []
     later_batches(query)

@@ -21,6 +21,7 @@ import pytest
 from eos_sink_lab.testing import KafkaCluster
 from integration.conftest import MakeRun
 from integration.in_process import Run
+from integration.operator_commands import run_command
 from integration.own_kafka import start_own_kafka
 from integration.topics import new_topic
 from tests.snippets import ROOT, snippets_of
@@ -156,16 +157,8 @@ def test_the_commands_of_the_page_run(kafka: KafkaCluster, run: MakeRun) -> None
         words = [topic if word == "readings" else word for word in words]
         # What would go on until Ctrl-C ends after an update.
         ends = [] if "--updates" in words else ["--updates", "1"]
-        done = subprocess.run(
-            [sys.executable, "-m", "eos_sink", *words, *ends],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
         # In a query's name what is no letter and no figure is an underscore.
-        assert topic.replace("-", "_") in done.stdout
+        assert topic.replace("-", "_") in run_command(*words, *ends).out
 
 
 def test_an_unknown_query_is_one_line(kafka: KafkaCluster) -> None:
