@@ -8,6 +8,7 @@ from eos_sink.decision_log import DecisionRegister, Entry
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import TransactionalProducer
 
 _PATIENCE_S = 90.0
 
@@ -16,6 +17,16 @@ def read_log(kafka: ConfluentKafka, names: QueryNames, seconds: float = _PATIENC
     """The latest record of the decision log, once no open transaction holds it back."""
     with closing(DecisionRegister(kafka, names)) as register:
         return register.read(Deadline(seconds))
+
+
+def open_transaction(kafka: ConfluentKafka, name: str, topic: str) -> TransactionalProducer:
+    """A transaction with a row in the first partition, of any program."""
+    producer = kafka.producer(name, 300_000)
+    producer.init(Deadline(_PATIENCE_S))
+    producer.begin()
+    producer.produce(topic, b"row", partition=0)
+    producer.flush(Deadline(_PATIENCE_S))
+    return producer
 
 
 def take_id(kafka: ConfluentKafka, names: QueryNames, slot: int, partition: int) -> None:

@@ -6,32 +6,29 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import eos_sink
-from eos_sink.driver.committer import Committer
-from eos_sink.driver.planner import Planner
 from eos_sink.errors import ClusterError, OperatorNeededError
-from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.hanging import find_open
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.kafka_config.properties_file import read_properties
 from eos_sink.options import parse_options
-from eos_sink.protocol.model import BatchId
 from eos_sink.protocol.values import Hanging, TransactionStatus
-from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster, Security
 from eos_sink_lab.testing.faults import FaultPoint
+from integration.in_process import Run
 from integration.minispark import TaskBrokeOffError
 from integration.operator_commands import Operator, run_command
 from integration.own_kafka import start_own_kafka
 from integration.query import Query
+from integration.query_state import open_transaction
 from integration.secured_query import ANNS_WORD, SecuredQuery, command_config, commands, documented
 from integration.topics import unique
 from tests.snippets import ROOT, snippets_of
@@ -122,12 +119,11 @@ class WithSource:
     def __init__(self, query: SecuredQuery, home: Path) -> None:
         self.query, name = query, uuid.uuid4().hex[:8]
         self.source, self.group = f"in-{name}", f"readers-{name}"
-        self.batch = BatchId(f"stream-{name}", 0)
+        self.stream = f"stream-{name}"
         query._cluster.create_topic(self.source, partitions=2)
         self.offsets = {(self.source, 0): 0, (self.source, 1): 0}
         given = {"eos.source.group.id": self.group, "checkpointLocation": str(home)}
         self.given = {**query._given, **given, "subscribe": self.source}
-        self.options = parse_options(self.given)
         needs = documented(query.topic, query.options.log_topic, source=(self.source, self.group))
         self.needs = [acl for acl in needs if acl not in query.needs]
         query.access.allow(query.user, *self.needs)
@@ -135,7 +131,7 @@ class WithSource:
         now = f'{{"batchWatermarkMs":0,"batchTimestampMs":{int(time.time() * 1000)},"conf":{{}}}}'
         offsets = json.dumps({self.source: {"0": 0, "1": 0}})
         for path, text in {
-            "metadata": json.dumps({"id": self.batch.stream}),
+            "metadata": json.dumps({"id": self.stream}),
             "offsets/0": f"v1\n{now}\n{offsets}",
             "sources/0/0": f"\0v1\n{offsets}",
         }.items():
@@ -144,17 +140,10 @@ class WithSource:
 
     def run(self) -> None:
         """One batch, by new clients."""
-        kafka = ConfluentKafka(self.options.cluster)
-        planner, committer = Planner(kafka, self.options), Committer(kafka, self.options)
-        try:
-            task = TaskWriter(kafka, self.options, planner.plan())
-            rows = pa.RecordBatch.from_pydict({"value": ["a"]})
-            committer.commit([task.write(self.batch, 0, iter([rows]))])
-            assert kafka.group_offsets(self.group, Deadline(SOON_S)) == self.offsets
-        finally:
-            planner.close()
-            committer.close()
-            kafka.close()
+        with closing(Run(self.query._cluster, self.given)) as run:
+            run.stream = self.stream
+            run.write(value=["a"])
+            assert run.kafka.group_offsets(self.group, Deadline(SOON_S)) == self.offsets
 
 
 @pytest.mark.parametrize(
@@ -278,11 +267,7 @@ def test_an_open_transaction_of_another_program_that_may_not_be_described_holds_
     query, other, name = start(), start(), unique("app")
     write = Acl("Write", Resource.TOPIC, query.topic)
     query.access.allow(other.user, write, Acl("Write", Resource.TRANSACTIONAL_ID, name))
-    producer = other.kafka.producer(name, 60_000)
-    producer.init(Deadline(SOON_S))
-    producer.begin()
-    producer.produce(query.topic, b"row", partition=0)
-    producer.flush(Deadline(SOON_S))
+    producer = open_transaction(other.kafka, name, query.topic)
     began = time.monotonic()
     query.plan()
     assert time.monotonic() - began < SOON_S
@@ -296,11 +281,7 @@ def test_what_kafka_forgot_to_end_is_ended_with_a_permission_that_the_error_name
     """Here the coordinator has not forgotten it: the broker only looks at the permission."""
     query = start()
     control, name = query.kafka.control(), query.options.names.task(0, 0)
-    producer = query.kafka.producer(name, 60_000)
-    producer.init(Deadline(SOON_S))
-    producer.begin()
-    producer.produce(query.topic, b"row", partition=0)
-    producer.flush(Deadline(SOON_S))
+    producer = open_transaction(query.kafka, name, query.topic)
     state = control.describe([name], Deadline(SOON_S))[name]
     hanging = Hanging(state.transaction, query.topic, 0, 0, -1, state)
     with pytest.raises(ClusterError) as raised:
@@ -319,19 +300,11 @@ def test_what_kafka_forgot_to_end_is_ended_with_a_permission_that_the_error_name
 def test_a_topic_of_the_column_that_cannot_be_read_back_is_not_decided(start: Start) -> None:
     query = start()
     given = {k: v for k, v in query._given.items() if k != "topic"}
-    options = parse_options(given)
     query.revoke(query.need(READ))
-    kafka = ConfluentKafka(options.cluster)
-    planner = Planner(kafka, options)
-    plan = planner.plan()
-    rows = pa.RecordBatch.from_pydict({"value": ["a"], "topic": [query.topic]})
-    report = TaskWriter(kafka, options, plan).write(BatchId(unique("stream"), 0), 0, iter([rows]))
-    with pytest.raises(ClusterError) as caught:
-        Committer(kafka, options).commit([report])
+    with closing(Run(query._cluster, given)) as run, pytest.raises(ClusterError) as caught:
+        run.write(value=["a"], topic=[query.topic])
     assert caught.value.data["missing"] == [str(query.need(READ))]
     assert query.log().decision is None
-    planner.close()
-    kafka.close()
 
 
 def test_resolve_needs_no_more_than_the_query(

@@ -15,20 +15,17 @@ from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.conftest import MakeRun
 from integration.in_process import Died, Run, die
+from integration.query_state import open_transaction
 from integration.topics import new_topic, unique
 
 SOON_S = 20.0
 
 
 @contextlib.contextmanager
-def open_transaction(query: Run, topic: str) -> Iterator[str]:
-    """Of another program; its transactional id."""
+def held_up(query: Run, topic: str) -> Iterator[str]:
+    """By another program; its transactional id."""
     name = unique("app")
-    producer = query.kafka.producer(name, 300_000)
-    producer.init(Deadline(SOON_S))
-    producer.begin()
-    producer.produce(topic, b"foreign", partition=0)
-    producer.flush(Deadline(SOON_S))
+    producer = open_transaction(query.kafka, name, topic)
     yield name
     producer.abort(Deadline(SOON_S))
     producer.close()
@@ -55,7 +52,7 @@ def test_a_start_learns_from_the_marker_how_what_readers_cannot_see_yet_has_ende
 ) -> None:
     topic = new_topic(kafka, "held", partitions=1)
     query = run(kafka, topic=topic, eos_step_timeout_ms="30000")
-    with open_transaction(query, topic) as foreign:
+    with held_up(query, topic) as foreign:
         transaction = decide(query, monkeypatch)
         if how == "committed":
             query.kafka.control().end([transaction], commit=True, deadline=Deadline(SOON_S))

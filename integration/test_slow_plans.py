@@ -22,7 +22,7 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_options
 from eos_sink.protocol import rules
-from eos_sink.protocol.model import BatchId, Plan
+from eos_sink.protocol.model import BatchId, Plan, TaskReport
 from eos_sink.sink_options import SinkOptions
 from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster
@@ -91,8 +91,9 @@ def await_no_member(options: SinkOptions, group: str) -> None:
             assert not deadline.passed, f"{group} still has a member"
 
 
-def late_row() -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict({"value": [b"late"]})
+def write_late(kafka: ConfluentKafka, options: SinkOptions, plan: Plan) -> TaskReport:
+    row = pa.RecordBatch.from_pydict({"value": [b"late"]})
+    return TaskWriter(kafka, options, plan).write(BatchId(options.names.query, 0), 0, [row])
 
 
 @pytest.mark.long
@@ -102,9 +103,7 @@ def test_a_task_whose_first_row_is_late_writes_under_the_plan_of_a_killed_proces
     plan = plan_of_a_killed_process(options, tmp_path)
     await_no_member(options, f"{options.names.group}-least")
     kafka = ConfluentKafka(options.cluster)
-    report = TaskWriter(kafka, options, plan).write(
-        BatchId(options.names.query, 0), 0, [late_row()]
-    )
+    report = write_late(kafka, options, plan)
     committer = Committer(kafka, options)
     committer.commit([report])
     committer.close()
@@ -122,7 +121,7 @@ def test_a_task_that_comes_after_the_session_reports_how_long_a_plan_may_last(
         closing(ConfluentKafka(options.cluster)) as kafka,
         pytest.raises(ProduceFailedError) as failed,
     ):
-        TaskWriter(kafka, options, plan).write(BatchId(options.names.query, 0), 0, [late_row()])
+        write_late(kafka, options, plan)
     assert failed.value.data["session_ms"] == MOST_MS
     assert "group.max.session.timeout.ms" in failed.value.remedy
 
@@ -138,9 +137,7 @@ def test_the_driver_reports_it_if_the_rows_were_few_enough_to_come_through_it(
     plan = plan_of_a_killed_process(options, tmp_path)
     await_no_member(options, options.names.group)
     kafka = ConfluentKafka(options.cluster)
-    report = TaskWriter(kafka, options, plan).write(
-        BatchId(options.names.query, 0), 0, [late_row()]
-    )
+    report = write_late(kafka, options, plan)
     with closing(Committer(kafka, options)) as committer:
         with pytest.raises(CommitFailedError) as failed:
             committer.commit([report])
