@@ -99,14 +99,6 @@ def test_an_id_inside_foreach_batch_is_refused(world: World, write: Callable[...
         write(writer(**{"eos.write.id": "7"}), **FOREACH)
 
 
-def test_a_committed_write_is_visible(world: World, write: Callable[..., Report]) -> None:
-    one = writer()
-    report = write(one)
-    assert world.visible() == []
-    one.commit([report])
-    assert world.visible() == [b"row"]
-
-
 def test_a_write_inside_foreach_batch_is_numbered_by_its_query(
     world: World, write: Callable[..., Report]
 ) -> None:
