@@ -169,6 +169,7 @@ def test_the_verdict_on(name: str, value: str, verdict: Verdict) -> None:
     ("name", "value", "part"),
     [
         ("kafka.acks", "1", "Remove the option."),
+        ("kafka.transactional.id", "1", "Remove the option"),
         ("topics", "t", "'topic'"),
         ("kafka.bufer.memory", "1", "'kafka.buffer.memory'"),
         ("kafka.key.serializer", "x", "Cast the column"),
@@ -190,11 +191,6 @@ def test_a_relative_checkpoint_is_refused_and_nothing_else_is_missing() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["kafka.acks", "kafka.transactional.id"])
-def test_what_the_sink_sets_itself_is_to_be_removed(name: str) -> None:
-    assert "Remove the option" in of(name, "1").note
-
-
 def test_every_error_is_found_not_only_the_first() -> None:
     found = assess_query(query({"kafka.acks": "1", "topics": "t", "kafka.transactional.id": "x"}))
     assert verdicts(found) == {
@@ -206,14 +202,18 @@ def test_every_error_is_found_not_only_the_first() -> None:
     }
 
 
-@pytest.mark.parametrize("identity", ["eos.id", "checkpointLocation", "queryName"])
-def test_any_identity_will_do(identity: str) -> None:
-    assert find_lacking(query({identity: "/x"})) == ["kafka.bootstrap.servers"]
-
-
-def test_a_query_name_is_an_identity() -> None:
-    found = assess_query(query({"kafka.bootstrap.servers": "b"}, queryName="q"))
-    assert verdicts(found) == {"queryName": Verdict.SAME, "kafka.bootstrap.servers": Verdict.SAME}
+@pytest.mark.parametrize(
+    ("asked", "lacking"),
+    [
+        *((query({name: "/x"}), []) for name in ("eos.id", "checkpointLocation", "queryName")),
+        (query({}, queryName="q"), []),
+        (query({}, Way.PIPELINE), []),
+        (query({}, Way.BATCH), []),
+        (query({"topic": "t"}, Way.OPTIONS), ["eos.id"]),
+    ],
+)
+def test_a_stream_needs_any_identity(asked: Query, lacking: list[str]) -> None:
+    assert find_lacking(asked) == [*lacking, "kafka.bootstrap.servers"]
 
 
 def test_a_batch_may_be_numbered_and_a_stream_may_not() -> None:
@@ -227,26 +227,12 @@ def test_a_batch_may_be_numbered_and_a_stream_may_not() -> None:
     assert verdicts(alone)["txnVersion"] is Verdict.REFUSED
 
 
-def test_a_sink_of_a_pipeline_needs_no_identity() -> None:
-    assert find_lacking(query({}, Way.PIPELINE)) == ["kafka.bootstrap.servers"]
-
-
-def test_a_batch_needs_no_identity() -> None:
-    assert find_lacking(query({"kafka.bootstrap.servers": "b"}, Way.BATCH)) == []
-
-
 def test_a_linger_is_used_only_without_the_native_client() -> None:
     assert of("kafka.linger.ms", "5", **{"eos.native": "false"}).verdict is Verdict.SAME
     assert of("kafka.linger.ms", "5", **{"eos.native": "true"}).verdict is Verdict.IGNORED
     default = Given("eos.native", "false", Place("spark-defaults.conf", 1))
     found = assess_query(query({**ENOUGH, "kafka.linger.ms": "5"}), [default])
     assert verdicts(found)["kafka.linger.ms"] is Verdict.SAME
-
-
-def test_options_alone_may_be_completed_elsewhere() -> None:
-    alone = query({"topic": "t"}, Way.OPTIONS)
-    assert verdicts(assess_query(alone)) == {"topic": Verdict.SAME}
-    assert find_lacking(alone) == ["eos.id", "kafka.bootstrap.servers"]
 
 
 def test_options_that_cannot_be_read_may_hold_what_is_missing() -> None:

@@ -29,12 +29,6 @@ def count(expected: int, *rows: tuple[int, bytes, int]) -> Count:
     return check(*records).count(expected)
 
 
-def test_every_row_once_is_perfect() -> None:
-    found = check(*(record(row, row) for row in range(100))).count(expected=100)
-    assert found.perfect
-    assert (found.records, found.lost, dict(found.examples)) == (100, 0, {})
-
-
 def test_a_lost_row_is_named() -> None:
     found = check(record(0, 0), record(2, 1)).count(expected=4)
     assert (found.lost, found.examples["lost"]) == (2, ("row 1", "row 3"))
@@ -55,24 +49,6 @@ def test_a_record_without_a_row_is_foreign(value: bytes) -> None:
     checked = check(record(0, 0))
     checked.add(strange, identify(strange))
     assert checked.count(expected=1).foreign == 1
-
-
-def test_a_row_that_the_input_does_not_have_is_foreign() -> None:
-    found = check(record(0, 0), record(7, 1), record(-1, 2)).count(expected=1)
-    assert (found.foreign, found.lost) == (2, 0)
-
-
-def test_a_key_whose_rows_fall_back_is_out_of_order() -> None:
-    assert check(record(0, 0), record(2, 1), record(1, 2)).count(expected=3).out_of_order == 1
-
-
-def test_a_key_that_changes_its_partition_is_out_of_order() -> None:
-    assert check(record(0, 0), record(1, 0, partition=1)).count(expected=2).out_of_order == 1
-
-
-def test_keys_do_not_wait_for_each_other() -> None:
-    found = check(record(5, 0), *(record(row, row + 1, key=b"other") for row in range(5)))
-    assert found.count(expected=6).perfect
 
 
 def test_rows_are_whole_up_to_the_first_gap() -> None:
@@ -112,19 +88,29 @@ def test_bits_are_counted_within_bounds(first: int) -> None:
 ALL = ((0, b"a", 0), (1, b"b", 1), (0, b"a", 2), (1, b"b", 3), (0, b"a", 4))
 
 
-def test_rows_of_different_keys_may_come_in_any_order() -> None:
-    assert count(5, ALL[1], ALL[3], ALL[0], ALL[2], ALL[4]).perfect
-
-
-def test_a_lost_row_does_not_make_up_for_a_doubled_one() -> None:
-    found = count(5, *ALL[:4], ALL[3])
-    assert (found.records, found.lost, found.doubled) == (5, 1, 1)
-
-
-def test_a_batch_written_again_is_doubled_and_out_of_order() -> None:
-    found = count(5, *ALL[:3], *ALL[:3], *ALL[3:])
-    # Of the second time, row 0 comes after row 2 of its key; rows 1 and 2 are merely repeated.
-    assert (found.doubled, found.out_of_order) == (3, 1)
+@pytest.mark.parametrize(
+    ("rows", "lost", "doubled", "foreign", "disorder"),
+    [
+        (ALL, 0, 0, 0, 0),
+        # Keys do not wait for each other.
+        ((ALL[1], ALL[3], ALL[0], ALL[2], ALL[4]), 0, 0, 0, 0),
+        ((*ALL[:4], ALL[3]), 1, 1, 0, 0),
+        # Of the second time, row 0 comes after row 2 of its key; rows 1 and 2 are merely repeated.
+        ((*ALL[:3], *ALL[:3], *ALL[3:]), 0, 3, 0, 1),
+        ((*ALL[:2], ALL[4], ALL[2], ALL[3]), 0, 0, 0, 1),
+        # The key changes its partition.
+        ((*ALL[:4], (1, b"a", 4)), 0, 0, 0, 1),
+        ((*ALL, (0, b"a", 7), (0, b"c", -1)), 0, 0, 2, 0),
+    ],
+)
+def test_each_flaw_is_counted(
+    rows: tuple[tuple[int, bytes, int], ...], lost: int, doubled: int, foreign: int, disorder: int
+) -> None:
+    found = count(5, *rows)
+    assert (found.lost, found.doubled, found.foreign) == (lost, doubled, foreign)
+    assert found.out_of_order == disorder
+    assert found.perfect is not any((lost, doubled, foreign, disorder))
+    assert found.records == len(rows)
 
 
 def test_a_row_behind_a_later_one_of_its_key_is_out_of_order() -> None:

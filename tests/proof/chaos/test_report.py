@@ -14,8 +14,8 @@ from eos_sink_lab.testing.row_check import Count
 from eos_sink_lab.testing.topic_audit import Audit
 from proof.chaos.chaos_page import render_chaos_page
 from proof.chaos.figures import Figures, figures
-from proof.chaos.kinds import Input, Kind, Master, Way
-from proof.chaos.publish import SECTIONS, lines, marks
+from proof.chaos.kinds import Kind, Master
+from proof.chaos.publish import SECTIONS, marks
 from proof.chaos.recovery import Split
 from proof.chaos.result import OnDisk, Outcome, Result, Settings
 from proof.chaos.schedule import Fault, Step
@@ -137,29 +137,6 @@ def test_the_page_needs_nothing_else(result: Result) -> None:
     assert "<svg" in text
     assert "<script" not in text
     assert 'href="http' not in text.replace('xlink:href="http', "")
-
-
-def test_the_figures_can_be_published(result: Result) -> None:
-    text = "\n".join(lines(told(result), with_plots=True))
-    assert "| Rows lost | 0 |" in text
-    assert f"| {Kind.CUT.value} | 1 | 1 |" in text
-    assert "recovery.svg" in text
-
-
-def test_a_run_that_strikes_checkpoints_is_published_without_plots(result: Result) -> None:
-    lost = outcome(3, Fault(Kind.LOSE_RUNNING))
-    settings = replace(result.settings, source=Input.TOPIC)
-    events = [{"what": "replaced", "error": "OperatorNeededError"}]
-    run = told(replace(result, settings=settings, outcomes=[lost], events=events))
-    text = "\n".join(lines(run, with_plots=False))
-    assert f"| {Kind.LOSE_RUNNING.value} | 1 | 1 |" in text
-    assert "1 with a new checkpoint" in text
-    assert ".svg" not in text
-
-
-def test_a_run_through_foreachbatch_says_so(result: Result) -> None:
-    run = told(replace(result, settings=replace(result.settings, way=Way.FUNCTION)))
-    assert "through `foreachBatch`, " in next(lines(run, with_plots=False))
 
 
 @pytest.mark.parametrize("section", SECTIONS)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import configparser
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from proof.matrix.cells import ALL, KAFKAS, PYTHONS, SPARKS, Cell, select
 from proof.matrix.outcome import Outcome, Verdict, keep, read_all
-from proof.matrix.publish import PAGE, lines, published, with_outcomes
+from proof.matrix.publish import PAGE, published, with_outcomes
 
 RAN = Outcome(
     Cell("4.2.1", "3.9", "3.9.1"),
@@ -59,26 +58,6 @@ def test_outcomes_are_kept_and_found(tmp_path: Path) -> None:
     for outcome in (RAN, CANNOT):
         keep(outcome, tmp_path)
     assert read_all(tmp_path) == [CANNOT, RAN]
-
-
-def test_the_page_shows_a_row_for_each_environment() -> None:
-    shown = list(lines([RAN, CANNOT], [RAN.cell, CANNOT.cell, replace(CANNOT.cell, kafka="3.9.1")]))
-    assert shown[0].startswith("**1 of 3 cells ran**")
-    assert shown[0].endswith("1 cannot run, 1 were not tried.")
-    assert shown[1] == "Each was killed when 100 to 100 of 750 rows were visible."
-    assert shown[5:7] == [
-        "| 4.2.1 | 3.9.2 | ran | not tried |  | 20 |",
-        "| 4.2.1 | 3.10 | not tried | cannot: no / Python |  |  |",
-    ]
-    assert "| 4.2.1 | update | `refused` |" in shown
-    assert "| 4.2.1 | complete | works |" in shown
-
-
-def test_the_page_says_once_why_an_environment_cannot_run() -> None:
-    others = [replace(CANNOT, cell=replace(CANNOT.cell, kafka=kafka)) for kafka in KAFKAS]
-    shown = list(lines(others, [outcome.cell for outcome in others]))
-    assert not [line for line in shown if line.startswith("| 4.2.1")]
-    assert shown.count("- no | Python") == 1
 
 
 def test_the_published_page_is_that_of_the_published_outcomes() -> None:
