@@ -9,6 +9,7 @@ import pytest
 
 from eos_sink.kafka.admin_interface import Clock, Quorum
 from eos_sink.kafka.interfaces import MemberDescription, PartitionState, Unseen
+from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.kafka_config.destinations import Destinations
 from eos_sink.metrics.stats import Stats
@@ -100,448 +101,399 @@ HIDDEN, NEWER = (
 FOREIGN = {"log": LogFacts(1, foreign={"other-app": unreadable("other-app")})}
 
 
-CASES: list[tuple[str, Level, dict[str, Any], str, str]] = [
-    # check, level, changed facts, part of the fact, part of the remedy
-    (
-        "brokers",
-        FAILURE,
-        {"brokers": (broker(1), broker(2, "Connection refused"))},
-        "broker 2 cannot be reached at kafka-2:9092, which it advertises: Connection refused",
-        "nc -vz kafka-2 9092",
-    ),
-    (
-        "versions",
-        FAILURE,
-        {"brokers": (replace(broker(), newest={10: 3}),)},
-        "is too old: it lacks AddPartitionsToTxn",
-        "Kafka 3.6",
-    ),
-    (
-        "controller",
-        FAILURE,
-        {"quorum": Quorum(-1)},
-        "no leader",
-        "kafka-metadata-quorum --bootstrap-server kafka:9092 describe --status",
-    ),
-    ("controller", UNSEEN, {"quorum": NO_CONFIGS}, "lacks", "kafka-acls"),
-    ("clock", UNSEEN, {"quorum": Quorum(1)}, "do not send their time", ""),
-    ("clock", WARNING, {"quorum": clocks(3_000)}, "3.0 s behind controller 1", "chronyc"),
-    ("clock", WARNING, {"quorum": clocks(-3_000)}, "3.0 s ahead of controller 1", "chronyc"),
-    ("clock", WARNING, {"quorum": clocks(20_000)}, "20.0 s behind", "chronyc"),
-    ("clock", WARNING, {"quorum": clocks(-900_000)}, "900.0 s ahead of", "chronyc"),
-    (
-        "clock",
-        WARNING,
-        {"transactions": [state("x", TransactionStatus.ONGOING, NOW_MS + 4_000)]},
-        "at least 4.0 s ahead of this machine's",
-        "chronyc",
-    ),
-    (
-        "permissions",
-        FAILURE,
-        {"topics": {"readings": replace(topic("readings"), allowed=frozenset({"WRITE"}))}},
-        "lacks Read on topic readings",
-        "--operation Read --topic readings",
-    ),
-    (
-        "permissions",
-        FAILURE,
-        {"topics": {LOG: Unseen("x", (Acl("Describe", Resource.TOPIC, LOG),))}},
-        f"lacks Read on topic {LOG}, Write on topic {LOG}",
-        f"--topic {LOG}",
-    ),
-    (
-        "permissions",
-        FAILURE,
-        {"may_write": False},
-        "lacks Write on every transactional id that starts with eos-sink-",
-        "--transactional-id eos-sink- --resource-pattern-type prefixed",
-    ),
-    (
-        "permissions",
-        FAILURE,
-        {"may_join": False},
-        "lacks Read on every group that starts with eos-sink-",
-        "--group eos-sink- --resource-pattern-type prefixed",
-    ),
-    ("permissions", UNSEEN, {"may_join": Unseen("no answer")}, "no answer", ""),
-    (
-        "permissions",
-        FAILURE,
-        {"may_commit": False},
-        "lacks Read on group readers",
-        "--operation Read --group readers",
-    ),
-    (
-        "permissions",
-        FAILURE,
-        {"topics": {"payments": replace(topic("payments"), allowed=frozenset({"DESCRIBE"}))}},
-        "lacks Read on topic payments",
-        "--operation Read --topic payments",
-    ),
-    (
-        "source",
-        FAILURE,
-        {"topics": {"payments": None}},
-        "payments of the source does not exist on this cluster",
-        "eos.source.group.id",
-    ),
-    (
-        "source",
-        FAILURE,
-        {"source_members": [MemberDescription("", "app", "/10.0.0.1")]},
-        "group readers has members: app on 10.0.0.1",
-        "Stop these consumers",
-    ),
-    (
-        "source",
-        WARNING,
-        {"brokers": brokers(offsets_retention_minutes="1440")},
-        "offsets.retention.minutes is 1440: 24 h",
-        "offsets.retention.minutes=10080",
-    ),
-    ("topic", UNSEEN, {"named": ()}, "--topic", ""),
-    (
-        "topic",
-        FAILURE,
-        {"topics": {"readings": None}},
-        "readings does not exist",
-        "kafka-topics --bootstrap-server kafka:9092 --create --topic readings --partitions 6 "
-        "--replication-factor 3 --config min.insync.replicas=2",
-    ),
-    (
-        "topic",
-        FAILURE,
-        {"topics": {"readings": topic("readings", copies=1)}},
-        "has 1 copy and min.insync.replicas=2",
-        "--entity-name readings --add-config min.insync.replicas=1",
-    ),
-    (
-        "topic",
-        FAILURE,
-        {"topics": one_in_sync("readings")},
-        "1 copy in sync in partition 1, and min.insync.replicas=2",
-        "--under-min-isr-partitions",
-    ),
-    (
-        "topic",
-        FAILURE,
-        {
-            "topics": {
-                "readings": replace(topic("readings"), partitions={3: PartitionState(-1, 3, 2)})
-            }
-        },
-        "no leader in partition 3",
-        "--unavailable-partitions",
-    ),
-    (
-        "topic",
-        WARNING,
-        {
-            "topics": {
-                "readings": replace(topic("readings"), partitions={3: PartitionState(1, 3, 2)})
-            }
-        },
-        "out of sync in partition 3",
-        "--under-replicated-partitions",
-    ),
-    (
-        "topic",
-        WARNING,
-        {"topics": {"readings": topic("readings", min_insync_replicas="1")}},
-        "3 copies and min.insync.replicas=1",
-        "min.insync.replicas=2",
-    ),
-    (
-        "topic",
-        WARNING,
-        {"topics": {"readings": topic("readings", min_insync_replicas="3")}},
-        "3 copies and min.insync.replicas=3",
-        "min.insync.replicas=2",
-    ),
-    (
-        "topic",
-        WARNING,
-        {"topics": {"readings": topic("readings", copies=1, min_insync_replicas="1")}},
-        "one copy",
-        "kafka-reassign-partitions",
-    ),
-    (
-        "topic",
-        WARNING,
-        {"topics": {"readings": topic("readings", copies=2, min_insync_replicas="1")}},
-        "2 copies and min.insync.replicas=1",
-        "kafka-reassign-partitions",
-    ),
-    (
-        "topic",
-        WARNING,
-        {"topics": {"readings": topic("readings", unclean_leader_election_enable="true")}},
-        "unclean.leader.election.enable=true",
-        "unclean.leader.election.enable=false",
-    ),
-    (
-        "topic",
-        WARNING,
-        {"topics": {"readings": topic("readings", max_message_bytes="1000")}},
-        "max.message.bytes=1000 instead of 1000000",
-        "max.message.bytes=1000000",
-    ),
-    (
-        "topic",
-        UNSEEN,
-        {"topics": {"readings": replace(topic("readings"), settings=NO_CONFIGS)}},
-        "min.insync.replicas of readings",
-        "kafka-acls",
-    ),
-    (
-        "reading back",
-        WARNING,
-        {"topics": {"readings": topic("readings", cleanup_policy="compact")}},
-        "cleanup.policy=compact",
-        "cleanup.policy=delete",
-    ),
-    (
-        "reading back",
-        WARNING,
-        {"topics": {"readings": topic("readings", retention_ms="3600000")}},
-        "keeps records for 1 h, coordinators ids for 7 days",
-        f"retention.ms={7 * DAY_MS}",
-    ),
-    (
-        "reading back",
-        WARNING,
-        {"topics": {"readings": topic("readings", retention_bytes="1000000")}},
-        "retention.bytes=1000000",
-        "retention.bytes=-1",
-    ),
-    (
-        "reading back",
-        UNSEEN,
-        {"topics": {"readings": replace(topic("readings"), settings=NO_CONFIGS)}},
-        "retention of readings",
-        "kafka-acls",
-    ),
-    (
-        "internal topics",
-        WARNING,
-        {"topics": {TRANSACTIONS: topic(TRANSACTIONS, copies=1, min_insync_replicas="1")}},
-        f"{TRANSACTIONS} has one copy",
-        "kafka-reassign-partitions",
-    ),
-    (
-        "internal topics",
-        FAILURE,
-        {"topics": {TRANSACTIONS: None}, "brokers": (broker(),)},
-        f"{TRANSACTIONS} is not there yet and wants 3 copies; there are 1 brokers",
-        "transaction.state.log.replication.factor=1",
-    ),
-    (
-        "readers",
-        WARNING,
-        holder(TransactionStatus.COMPLETE_COMMIT),
-        f"readings[2]: transaction eos-sink-{QUERY}-0-3 has ended, and is open there from",
-        "Start the query",
-    ),
-    (
-        "readers",
-        UNSEEN,
-        {"holders": {"readings": [Holder("readings", 2, 40, Transaction("", 7, 0), None)]}},
-        "producer id 7, which holds readers up at readings[2] from offset 40 on",
-        "",
-    ),
-    (
-        "readers",
-        WARNING,
-        holder(TransactionStatus.ONGOING, 800_000),
-        f"readings[2]: transaction eos-sink-{QUERY}-0-3 has been open for most of its timeout",
-        "docs/runbook.md#readers-stuck",
-    ),
-    ("readers", UNSEEN, {"holders": Unseen("no answer")}, "what holds readers up", ""),
-    ("internal topics", UNSEEN, {"topics": {TRANSACTIONS: NO_CONFIGS}}, TRANSACTIONS, "kafka-acls"),
-    (
-        "decision log",
-        FAILURE,
-        {"topics": {LOG: log_topic(1)}, "log": LogFacts()},
-        "1 partition instead of 8",
-        f"kafka-topics --bootstrap-server kafka:9092 --alter --topic {LOG} --partitions 8",
-    ),
-    (
-        "decision log",
-        FAILURE,
-        {"topics": {LOG: log_topic(3)}},
-        "3 partitions instead of 8",
-        "eos.log.topic",
-    ),
-    (
-        "decision log",
-        FAILURE,
-        {"topics": {LOG: log_topic(9)}, "log": LogFacts()},
-        "9",
-        "eos.log.topic",
-    ),
-    (
-        "decision log",
-        FAILURE,
-        {"topics": {LOG: log_topic(cleanup_policy="compact,delete")}},
-        "cleanup.policy=compact,delete",
-        "cleanup.policy=compact",
-    ),
-    (
-        "decision log",
-        WARNING,
-        {"topics": {LOG: log_topic(max_message_bytes="1048588")}},
-        "max.message.bytes=1048588 instead of 16777216",
-        "max.message.bytes=16777216",
-    ),
-    (
-        "decision log",
-        WARNING,
-        {"topics": {LOG: log_topic(segment_bytes="1073741824")}},
-        "segment.bytes=1073741824",
-        "segment.bytes=33554432",
-    ),
-    (
-        "decision log",
-        FAILURE,
-        {"topics": {LOG: None}, "log": None, "refusal": "this principal lacks Create"},
-        "cannot be created: this principal lacks Create",
-        f"--create --topic {LOG} --partitions 8 --replication-factor 3 --config "
-        "cleanup.policy=compact",
-    ),
-    (
-        "decision log",
-        UNSEEN,
-        {"topics": {LOG: None}, "log": None, "refusal": Unseen("no answer")},
-        "no answer",
-        "",
-    ),
-    ("log records", UNSEEN, {"log": Unseen("no answer")}, "no answer", ""),
-    ("log records", FAILURE, HIDDEN, "none of the sink's", "Revoke Write"),
-    ("log records", FAILURE, NEWER, "format 9", "pip install --upgrade eos-sink"),
-    ("log records", WARNING, FOREIGN, "'other-app'", "Revoke Write"),
-    (
-        "log records",
-        WARNING,
-        {"log": log(written(partition=9))},
-        "is in partition 9, offset 7",
-        "eos.log.topic",
-    ),
-    (
-        "transaction timeout",
-        FAILURE,
-        {"brokers": (broker(1), broker(2, transaction_max_timeout_ms="600000"))},
-        "kafka-2:9092 has transaction.max.timeout.ms=600000",
-        "Set transaction.max.timeout.ms=900000 in server.properties",
-    ),
-    (
-        "transaction timeout",
-        UNSEEN,
-        {"brokers": (replace(broker(), settings=NO_CONFIGS),)},
-        "the brokers' transaction.max.timeout.ms",
-        "--operation DescribeConfigs --cluster",
-    ),
-    (
-        "transaction timeout",
-        WARNING,
-        batch_of(500_000),
-        "took 500 s of 900 s",
-        "maxOffsetsPerTrigger",
-    ),
-    (
-        "transaction timeout",
-        FAILURE,
-        batch_of(895_000),
-        "took 895 s of 900 s",
-        "maxOffsetsPerTrigger",
-    ),
-    (
-        "group session",
-        FAILURE,
-        {"brokers": brokers(group_max_session_timeout_ms="300000")},
-        "eos.transaction.timeout.ms=900000 needs 960000 ms, and the brokers have "
-        "group.max.session.timeout.ms=300000",
-        "eos.transaction.timeout.ms=240000",
-    ),
-    (
-        "group session",
-        UNSEEN,
-        {"brokers": (replace(broker(), settings=NO_CONFIGS),)},
-        "group.max.session.timeout.ms",
-        "kafka-acls",
-    ),
-    (
-        "expiry",
-        WARNING,
-        {"brokers": brokers(transactional_id_expiration_ms="3600000")},
-        "transactional.id.expiration.ms=3600000",
-        f"transactional.id.expiration.ms={7 * DAY_MS}",
-    ),
-    (
-        "expiry",
-        UNSEEN,
-        {"brokers": (replace(broker(), settings=NO_CONFIGS),)},
-        "transactional.id.expiration.ms",
-        "kafka-acls",
-    ),
-    (
-        "verification",
-        FAILURE,
-        {"brokers": (broker(1), broker(2, transaction_partition_verification_enable="false"))},
-        "false on kafka-2:9092",
-        "--entity-type brokers --entity-default --add-config "
-        "transaction.partition.verification.enable=true",
-    ),
-    (
-        "verification",
-        UNSEEN,
-        {"brokers": (replace(broker(), settings=NO_CONFIGS),)},
-        "transaction.partition.verification.enable",
-        "kafka-acls",
-    ),
-    (
-        "names",
-        WARNING,
-        {"log": log(written(), written(OTHER))},
-        f"{OTHER} and {QUERY} have both written stream stream to readings",
-        "Run only one of them",
-    ),
-    (
-        "names",
-        WARNING,
-        {"transactions": [state("eos-sink-shop", TransactionStatus.EMPTY)]},
-        "none of the sink's: eos-sink-shop",
-        "eos.transactional.id.prefix",
-    ),
-    (
-        "names",
-        WARNING,
-        {"transactions": [state("eos-sink-gone-0123456789-1-7", TransactionStatus.EMPTY)]},
-        "does not know: eos-sink-gone-0123456789-1-7",
-        "eos.transactional.id.prefix",
-    ),
-    (
-        "names",
-        WARNING,
-        {"members": {f"eos-sink-{QUERY}": [MemberDescription("", "a-client", "/10.0.0.7")]}},
-        "not the driver: a-client on 10.0.0.7",
-        "group.id of its own",
-    ),
-    ("names", UNSEEN, {"transactions": Unseen("no answer")}, "transactional ids", ""),
-    ("names", UNSEEN, {"groups": Unseen("no answer")}, "groups", ""),
-    ("names", UNSEEN, {"log": Unseen("no answer")}, "the names of queries", ""),
-]
+def readings(**settings: Any) -> dict[str, Any]:
+    return {"topics": {"readings": topic("readings", **settings)}}
 
 
-def title(case: tuple[str, Level, dict[str, Any], str, str]) -> str:
-    return f"{case[0]}, {case[1].value}: {case[3]}"
+def seen(name: str, **what: Any) -> dict[str, Any]:
+    """What is seen of a topic."""
+    return {"topics": {name: replace(topic(name), **what)}}
 
 
-@pytest.mark.parametrize("case", CASES, ids=title)
+def logs(partitions: int = LOG_PARTITIONS, **settings: str) -> dict[str, Any]:
+    return {"topics": {LOG: log_topic(partitions, **settings)}}
+
+
+def all_brokers(**settings: str) -> dict[str, Any]:
+    return {"brokers": brokers(**settings)}
+
+
+BLIND = {"brokers": (replace(broker(), settings=NO_CONFIGS),)}
+
+
+CASES: dict[str, list[tuple[Level, dict[str, Any], str, str]]] = {
+    # level, changed facts, part of the fact, part of the remedy
+    "brokers": [
+        (
+            FAILURE,
+            {"brokers": (broker(1), broker(2, "Connection refused"))},
+            "broker 2 cannot be reached at kafka-2:9092, which it advertises: Connection refused",
+            "nc -vz kafka-2 9092",
+        ),
+    ],
+    "versions": [
+        (
+            FAILURE,
+            {"brokers": (replace(broker(), newest={10: 3}),)},
+            "is too old: it lacks AddPartitionsToTxn",
+            "Kafka 3.6",
+        ),
+    ],
+    "controller": [
+        (
+            FAILURE,
+            {"quorum": Quorum(-1)},
+            "no leader",
+            "kafka-metadata-quorum --bootstrap-server kafka:9092 describe --status",
+        ),
+        (UNSEEN, {"quorum": NO_CONFIGS}, "lacks", "kafka-acls"),
+    ],
+    "clock": [
+        (UNSEEN, {"quorum": Quorum(1)}, "do not send their time", ""),
+        (WARNING, {"quorum": clocks(3_000)}, "3.0 s behind controller 1", "chronyc"),
+        (WARNING, {"quorum": clocks(-3_000)}, "3.0 s ahead of controller 1", "chronyc"),
+        (WARNING, {"quorum": clocks(20_000)}, "20.0 s behind", "chronyc"),
+        (WARNING, {"quorum": clocks(-900_000)}, "900.0 s ahead of", "chronyc"),
+        (
+            WARNING,
+            {"transactions": [state("x", TransactionStatus.ONGOING, NOW_MS + 4_000)]},
+            "at least 4.0 s ahead of this machine's",
+            "chronyc",
+        ),
+    ],
+    "permissions": [
+        (
+            FAILURE,
+            seen("readings", allowed=frozenset({"WRITE"})),
+            "lacks Read on topic readings",
+            "--operation Read --topic readings",
+        ),
+        (
+            FAILURE,
+            {"topics": {LOG: Unseen("x", (Acl("Describe", Resource.TOPIC, LOG),))}},
+            f"lacks Read on topic {LOG}, Write on topic {LOG}",
+            f"--topic {LOG}",
+        ),
+        (
+            FAILURE,
+            {"may_write": False},
+            "lacks Write on every transactional id that starts with eos-sink-",
+            "--transactional-id eos-sink- --resource-pattern-type prefixed",
+        ),
+        (
+            FAILURE,
+            {"may_join": False},
+            "lacks Read on every group that starts with eos-sink-",
+            "--group eos-sink- --resource-pattern-type prefixed",
+        ),
+        (UNSEEN, {"may_join": Unseen("no answer")}, "no answer", ""),
+        (
+            FAILURE,
+            {"may_commit": False},
+            "lacks Read on group readers",
+            "--operation Read --group readers",
+        ),
+        (
+            FAILURE,
+            seen("payments", allowed=frozenset({"DESCRIBE"})),
+            "lacks Read on topic payments",
+            "--operation Read --topic payments",
+        ),
+    ],
+    "source": [
+        (
+            FAILURE,
+            {"topics": {"payments": None}},
+            "payments of the source does not exist on this cluster",
+            "eos.source.group.id",
+        ),
+        (
+            FAILURE,
+            {"source_members": [MemberDescription("", "app", "/10.0.0.1")]},
+            "group readers has members: app on 10.0.0.1",
+            "Stop these consumers",
+        ),
+        (
+            WARNING,
+            all_brokers(offsets_retention_minutes="1440"),
+            "offsets.retention.minutes is 1440: 24 h",
+            "offsets.retention.minutes=10080",
+        ),
+    ],
+    "topic": [
+        (UNSEEN, {"named": ()}, "--topic", ""),
+        (
+            FAILURE,
+            {"topics": {"readings": None}},
+            "readings does not exist",
+            "kafka-topics --bootstrap-server kafka:9092 --create --topic readings --partitions 6 "
+            "--replication-factor 3 --config min.insync.replicas=2",
+        ),
+        (
+            FAILURE,
+            readings(copies=1),
+            "has 1 copy and min.insync.replicas=2",
+            "--entity-name readings --add-config min.insync.replicas=1",
+        ),
+        (
+            FAILURE,
+            {"topics": one_in_sync("readings")},
+            "1 copy in sync in partition 1, and min.insync.replicas=2",
+            "--under-min-isr-partitions",
+        ),
+        (
+            FAILURE,
+            seen("readings", partitions={3: PartitionState(-1, 3, 2)}),
+            "no leader in partition 3",
+            "--unavailable-partitions",
+        ),
+        (
+            WARNING,
+            seen("readings", partitions={3: PartitionState(1, 3, 2)}),
+            "out of sync in partition 3",
+            "--under-replicated-partitions",
+        ),
+        (
+            WARNING,
+            readings(min_insync_replicas="1"),
+            "3 copies and min.insync.replicas=1",
+            "min.insync.replicas=2",
+        ),
+        (
+            WARNING,
+            readings(min_insync_replicas="3"),
+            "3 copies and min.insync.replicas=3",
+            "min.insync.replicas=2",
+        ),
+        (
+            WARNING,
+            readings(copies=1, min_insync_replicas="1"),
+            "one copy",
+            "kafka-reassign-partitions",
+        ),
+        (
+            WARNING,
+            readings(copies=2, min_insync_replicas="1"),
+            "2 copies and min.insync.replicas=1",
+            "kafka-reassign-partitions",
+        ),
+        (
+            WARNING,
+            readings(unclean_leader_election_enable="true"),
+            "unclean.leader.election.enable=true",
+            "unclean.leader.election.enable=false",
+        ),
+        (
+            WARNING,
+            readings(max_message_bytes="1000"),
+            "max.message.bytes=1000 instead of 1000000",
+            "max.message.bytes=1000000",
+        ),
+        (
+            UNSEEN,
+            seen("readings", settings=NO_CONFIGS),
+            "min.insync.replicas of readings",
+            "kafka-acls",
+        ),
+    ],
+    "reading back": [
+        (
+            WARNING,
+            readings(cleanup_policy="compact"),
+            "cleanup.policy=compact",
+            "cleanup.policy=delete",
+        ),
+        (
+            WARNING,
+            readings(retention_ms="3600000"),
+            "keeps records for 1 h, coordinators ids for 7 days",
+            f"retention.ms={7 * DAY_MS}",
+        ),
+        (
+            WARNING,
+            readings(retention_bytes="1000000"),
+            "retention.bytes=1000000",
+            "retention.bytes=-1",
+        ),
+        (UNSEEN, seen("readings", settings=NO_CONFIGS), "retention of readings", "kafka-acls"),
+    ],
+    "internal topics": [
+        (
+            WARNING,
+            {"topics": {TRANSACTIONS: topic(TRANSACTIONS, copies=1, min_insync_replicas="1")}},
+            f"{TRANSACTIONS} has one copy",
+            "kafka-reassign-partitions",
+        ),
+        (
+            FAILURE,
+            {"topics": {TRANSACTIONS: None}, "brokers": (broker(),)},
+            f"{TRANSACTIONS} is not there yet and wants 3 copies; there are 1 brokers",
+            "transaction.state.log.replication.factor=1",
+        ),
+        (UNSEEN, {"topics": {TRANSACTIONS: NO_CONFIGS}}, TRANSACTIONS, "kafka-acls"),
+    ],
+    "readers": [
+        (
+            WARNING,
+            holder(TransactionStatus.COMPLETE_COMMIT),
+            f"readings[2]: transaction eos-sink-{QUERY}-0-3 has ended, and is open there from",
+            "Start the query",
+        ),
+        (
+            UNSEEN,
+            {"holders": {"readings": [Holder("readings", 2, 40, Transaction("", 7, 0), None)]}},
+            "producer id 7, which holds readers up at readings[2] from offset 40 on",
+            "",
+        ),
+        (
+            WARNING,
+            holder(TransactionStatus.ONGOING, 800_000),
+            f"readings[2]: transaction eos-sink-{QUERY}-0-3 has been open for most of its timeout",
+            "docs/runbook.md#readers-stuck",
+        ),
+        (UNSEEN, {"holders": Unseen("no answer")}, "what holds readers up", ""),
+    ],
+    "decision log": [
+        (
+            FAILURE,
+            {"topics": {LOG: log_topic(1)}, "log": LogFacts()},
+            "1 partition instead of 8",
+            f"kafka-topics --bootstrap-server kafka:9092 --alter --topic {LOG} --partitions 8",
+        ),
+        (FAILURE, logs(3), "3 partitions instead of 8", "eos.log.topic"),
+        (FAILURE, {"topics": {LOG: log_topic(9)}, "log": LogFacts()}, "9", "eos.log.topic"),
+        (
+            FAILURE,
+            logs(cleanup_policy="compact,delete"),
+            "cleanup.policy=compact,delete",
+            "cleanup.policy=compact",
+        ),
+        (
+            WARNING,
+            logs(max_message_bytes="1048588"),
+            "max.message.bytes=1048588 instead of 16777216",
+            "max.message.bytes=16777216",
+        ),
+        (
+            WARNING,
+            logs(segment_bytes="1073741824"),
+            "segment.bytes=1073741824",
+            "segment.bytes=33554432",
+        ),
+        (
+            FAILURE,
+            {"topics": {LOG: None}, "log": None, "refusal": "this principal lacks Create"},
+            "cannot be created: this principal lacks Create",
+            f"--create --topic {LOG} --partitions 8 --replication-factor 3 --config "
+            "cleanup.policy=compact",
+        ),
+        (
+            UNSEEN,
+            {"topics": {LOG: None}, "log": None, "refusal": Unseen("no answer")},
+            "no answer",
+            "",
+        ),
+    ],
+    "log records": [
+        (UNSEEN, {"log": Unseen("no answer")}, "no answer", ""),
+        (FAILURE, HIDDEN, "none of the sink's", "Revoke Write"),
+        (FAILURE, NEWER, "format 9", "pip install --upgrade eos-sink"),
+        (WARNING, FOREIGN, "'other-app'", "Revoke Write"),
+        (
+            WARNING,
+            {"log": log(written(partition=9))},
+            "is in partition 9, offset 7",
+            "eos.log.topic",
+        ),
+    ],
+    "transaction timeout": [
+        (
+            FAILURE,
+            {"brokers": (broker(1), broker(2, transaction_max_timeout_ms="600000"))},
+            "kafka-2:9092 has transaction.max.timeout.ms=600000",
+            "Set transaction.max.timeout.ms=900000 in server.properties",
+        ),
+        (
+            UNSEEN,
+            BLIND,
+            "the brokers' transaction.max.timeout.ms",
+            "--operation DescribeConfigs --cluster",
+        ),
+        (WARNING, batch_of(500_000), "took 500 s of 900 s", "maxOffsetsPerTrigger"),
+        (FAILURE, batch_of(895_000), "took 895 s of 900 s", "maxOffsetsPerTrigger"),
+    ],
+    "group session": [
+        (
+            FAILURE,
+            all_brokers(group_max_session_timeout_ms="300000"),
+            "eos.transaction.timeout.ms=900000 needs 960000 ms, and the brokers have "
+            "group.max.session.timeout.ms=300000",
+            "eos.transaction.timeout.ms=240000",
+        ),
+        (UNSEEN, BLIND, "group.max.session.timeout.ms", "kafka-acls"),
+    ],
+    "expiry": [
+        (
+            WARNING,
+            all_brokers(transactional_id_expiration_ms="3600000"),
+            "transactional.id.expiration.ms=3600000",
+            f"transactional.id.expiration.ms={7 * DAY_MS}",
+        ),
+        (UNSEEN, BLIND, "transactional.id.expiration.ms", "kafka-acls"),
+    ],
+    "verification": [
+        (
+            FAILURE,
+            {"brokers": (broker(1), broker(2, transaction_partition_verification_enable="false"))},
+            "false on kafka-2:9092",
+            "--entity-type brokers --entity-default --add-config "
+            "transaction.partition.verification.enable=true",
+        ),
+        (UNSEEN, BLIND, "transaction.partition.verification.enable", "kafka-acls"),
+    ],
+    "names": [
+        (
+            WARNING,
+            {"log": log(written(), written(OTHER))},
+            f"{OTHER} and {QUERY} have both written stream stream to readings",
+            "Run only one of them",
+        ),
+        (
+            WARNING,
+            {"transactions": [state("eos-sink-shop", TransactionStatus.EMPTY)]},
+            "none of the sink's: eos-sink-shop",
+            "eos.transactional.id.prefix",
+        ),
+        (
+            WARNING,
+            {"transactions": [state("eos-sink-gone-0123456789-1-7", TransactionStatus.EMPTY)]},
+            "does not know: eos-sink-gone-0123456789-1-7",
+            "eos.transactional.id.prefix",
+        ),
+        (
+            WARNING,
+            {"members": {f"eos-sink-{QUERY}": [MemberDescription("", "a-client", "/10.0.0.7")]}},
+            "not the driver: a-client on 10.0.0.7",
+            "group.id of its own",
+        ),
+        (UNSEEN, {"transactions": Unseen("no answer")}, "transactional ids", ""),
+        (UNSEEN, {"groups": Unseen("no answer")}, "groups", ""),
+        (UNSEEN, {"log": Unseen("no answer")}, "the names of queries", ""),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("check", "level", "changes", "what", "remedy"),
+    [
+        pytest.param(check, *case, id=f"{check}, {case[0].value}: {case[2]}")
+        for check, some in CASES.items()
+        for case in some
+    ],
+)
 def test_a_fault_is_reported_with_its_remedy(
-    case: tuple[str, Level, dict[str, Any], str, str],
+    check: str, level: Level, changes: dict[str, Any], what: str, remedy: str
 ) -> None:
-    check, level, changes, what, remedy = case
     found = of(check, findings(facts(**changes)))
     matching = [each for each in found.get(level, ()) if what in each.what]
     assert len(matching) == 1, found
@@ -551,7 +503,7 @@ def test_a_fault_is_reported_with_its_remedy(
 
 
 def test_each_check_of_a_cluster_has_a_case() -> None:
-    assert {case[0] for case in CASES} == set(CHECKS) - {"options", "clients"}
+    assert CASES.keys() == set(CHECKS) - {"options", "clients"}
 
 
 def worst(seen: Facts, check: str, subject: Subject = SUBJECT) -> str:
