@@ -58,28 +58,10 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
         words = shlex.split(command)
         if words[0] == "make":
             assert {word for word in words[1:] if "=" not in word} <= make_targets(), command
-        elif words[:2] == ["eos-sink", "exporter"]:
-            # integration/test_metrics.py and integration/test_runbook.py run them.
-            assert cli.parser().parse_args(words[1:]).port, command
-        elif words[:2] == ["eos-sink", "doctor"]:
-            # integration/test_doctor.py runs those of docs/commands.md.
-            assert cli.parser().parse_args(words[1:]).command, command
-        elif words[:2] in [["eos-sink", each] for each in ("resolve", "offsets")]:
-            # integration/test_resolve.py runs those of docs/resolve.md, test_source_offsets.py
-            # those of docs/source-offsets.md.
-            assert cli.parser().parse_args(words[1:]).query, command
-        elif words[:2] == ["eos-sink", "status"]:
-            # integration/test_operate.py runs those of docs/status.md, test_runbook.py the others.
+        elif words[0] == "eos-sink":
+            # The test of the command in integration/ runs those of its page, and
+            # tests/lab/migrate/test_migrate_command.py those of docs/migrate.md.
             assert cli.parser().parse_args(words[1:]).command == words[1], command
-        elif words[:2] == ["eos-sink", "watch"]:
-            # integration/test_watch.py runs those of docs/status.md#watch.
-            assert cli.parser().parse_args(words[1:]).interval, command
-        elif words[:2] == ["eos-sink", "verify"]:
-            # integration/test_verify.py runs those of docs/verify.md.
-            assert cli.parser().parse_args(words[1:]).topic, command
-        elif words[:2] == ["eos-sink", "migrate"]:
-            # tests/lab/migrate/test_migrate_command.py runs those of docs/migrate.md.
-            assert cli.parser().parse_args(words[1:]).inputs, command
         elif words[0] == "openssl":
             # integration/test_incidents.py runs these.
             assert snippet.page.name == "connect.md", command
@@ -288,13 +270,6 @@ def test_each_link_leads_somewhere(page: Path) -> None:
         assert there.exists(), target
         if anchor:
             assert anchor in anchors(there), target
-
-
-@pytest.mark.parametrize("page", [p for p in PAGES if p.name != "design.md"], ids=lambda p: p.name)
-def test_each_thing_has_the_name_of_the_glossary(page: Path) -> None:
-    """docs/how-it-works.md#words."""
-    others = r"small tasks?|rejected rows?|repetitions?"
-    assert re.findall(others, page.read_text(), re.IGNORECASE) == []
 
 
 def test_pages_install_from_a_clone_exactly_while_there_is_no_package() -> None:
