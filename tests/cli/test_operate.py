@@ -23,8 +23,8 @@ from eos_sink.ops.resolve import Choice
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.log import Outcome, Txn
 from tests.ops.operator import Operator as Resolving
-from tests.protocol.driver import STREAM, Driver, Job, decide_and_die, once
-from tests.protocol.world import TOPIC, World, batch_options, late_attempt, open_ids, options
+from tests.protocol.driver import STREAM, Driver, decide_and_die
+from tests.protocol.world import TOPIC, World, late_attempt, open_ids, options
 from tests.snippets import ROOT
 
 
@@ -354,20 +354,6 @@ def test_a_batch_of_which_an_operator_has_given_rows_up_is_not_good(
     assert "unless an operator has" in render(gone)
 
 
-def test_a_write_is_explained_by_its_number() -> None:
-    world = World([], options=batch_options())
-    ops = Operator(world)
-    first, second = once("1"), once("2")
-    Job(world).run(first, [b"a"])
-    Job(world).run(second, [b"b"])
-    found = ops.explains(second.batch)
-    assert found.ok
-    assert [row[2] for row in cells(found)] == ["committed"]
-    assert "nothing of it is visible" in render(ops.explains(7, "--stream", "once:"))
-    world.cluster.topics[world.options.log_topic].partitions[0].compact()
-    assert "its rows are visible" in render(ops.explains(first.batch))
-
-
 def test_an_earlier_batch_is_known_by_the_later_one(world: World, ops: Operator) -> None:
     driver = Driver(world)
     for batch in range(3):
@@ -394,15 +380,6 @@ def test_a_batch_that_is_not_decided_shows_what_is_open(world: World, ops: Opera
     arguments = parsed("status", "storm", "1")
     with pytest.raises(CommandError, match="storm"):
         batch_report.report_batch(ops.admin, arguments)
-
-
-def test_the_document_of_a_batch_has_its_tasks(world: World, ops: Operator) -> None:
-    decide_and_end(world)
-    document = json.loads(render(ops.explains(0), as_json=True))
-    decision = document["decision"]
-    assert document["record"] == "the latest decision"
-    assert (decision["rows"], decision["seq"]) == (2, 2)
-    assert [task["outcome"] for task in document["tasks"]] == ["open"] * 2 + ["no rows"]
 
 
 # --- rows in the transaction of the decision
@@ -450,24 +427,6 @@ def test_a_lost_transaction_does_not_touch_what_the_driver_wrote(
     assert "1 rows, of 1 of the 2 tasks with rows, are in" in render(ops.explains(0))
 
 
-def test_a_partition_that_the_driver_has_rewritten_is_shown_with_both(
-    world: World, ops: Operator
-) -> None:
-    decide_and_end(world)
-    world.cluster.coordinator.time_out()
-    world.options = options(**{"eos.inline.bytes": "65536"})
-    Driver(world).run(0, [b"a"], [b"b"], [])
-    found = ops.explains(0)
-    assert found.ok
-    assert sorted((row[0], row[2]) for row in cells(found)) == [
-        ("0", "committed"),
-        ("0", "lost, written again"),
-        ("1", "committed"),
-        ("1", "lost, written again"),
-        ("2", "no rows"),
-    ]
-
-
 # --- one query's name under two prefixes
 
 
@@ -502,15 +461,6 @@ def test_a_query_is_found_under_its_prefix_and_not_guessed(world: World, words: 
     found = ops.status(name, *words)
     assert found.document is not None
     assert [q["prefix"] for q in found.document["queries"]] == ["team-"]
-
-
-def test_transactions_are_of_the_query_of_their_prefix() -> None:
-    one, other = twins()
-    driver = Driver(other, "stream-2")
-    driver.write(driver.planner.plan(), 4, [b"d"])
-    found = Operator(one).status().document
-    open_ = {q["prefix"]: [t["transactional_id"] for t in q["open"]] for q in found["queries"]}
-    assert open_ == {"eos-sink-": [], "team-": [other.options.names.task(1, 0)]}
 
 
 def test_a_query_of_another_log_is_not_taken_for_the_one_with_its_name_here(world: World) -> None:

@@ -219,17 +219,6 @@ def test_a_doubt_is_shown_as_text_and_as_json(world: World) -> None:
     assert document["carried_out"] is None
 
 
-def test_rows_in_the_decision_s_transaction_are_shown() -> None:
-    world = World([], options=options(**{"eos.inline.bytes": "65536"}))
-    Driver(world).run(0, [b"a"], [b"b"])
-    report = make_report(Operator(world).looks())
-    assert (report.ok, len(report.rows)) == (True, 2)
-    assert "All its rows are in the transaction of the decision" in render(report)
-    document = json.loads(render(report, as_json=True))
-    assert document["decision"]["inline_partitions"] == 2
-    assert document["decision"]["inline_rows"] == document["decision"]["rows"] == 2
-
-
 def test_an_id_that_the_coordinator_has_forgotten_is_shown_as_no_others(world: World) -> None:
     Driver(world).run(0, [b"a"])
     world.cluster.coordinator.forget(world.options.names.task(0, 0))

@@ -155,21 +155,6 @@ def test_an_id_that_the_coordinator_has_forgotten_is_no_later_attempts() -> None
     assert judge(LATEST, state=gone)[1] == "coordinator: missing"
 
 
-@pytest.mark.parametrize(
-    ("override", "expected"),
-    [
-        (Override(visible=frozenset({0})), Outcome.COMMITTED),
-        (Override(lost=frozenset({0})), Outcome.LOST),
-        (Override(accepted=True), Outcome.ACCEPTED),
-    ],
-)
-def test_a_ruling_goes_before_what_follows_from_a_later_decision(
-    override: Override, expected: Outcome
-) -> None:
-    log = history((2, decision(7, override=override)), (3, decision(8)))
-    assert judge(find_batch(log, 7))[0] is expected
-
-
 def test_a_decision_that_was_dropped_proves_nothing() -> None:
     log = history((2, decision(7)), (3, None), (4, decision(8)))
     assert judge(find_batch(log, 7))[0] is Outcome.UNKNOWN

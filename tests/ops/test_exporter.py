@@ -287,14 +287,6 @@ def test_what_may_not_be_seen_is_left_out_and_counted(
     assert found["eos_sink_exporter_cluster_up"][()] == 1
 
 
-def test_a_log_that_is_gone_is_not_seen(world: World) -> None:
-    Timed(world).run(0, [b"a"])
-    del world.cluster.topics[world.options.log_topic]
-    found = Scraped(world).samples()
-    assert found["eos_sink_exporter_unseen"][()] == 1
-    assert found["eos_sink_exporter_cluster_up"][()] == 1
-
-
 def test_foreign_records_are_counted(world: World) -> None:
     Timed(world).run(0, [b"a"])
     scraped = Scraped(world)
@@ -381,16 +373,6 @@ def test_what_cannot_be_done_is_one_line(
     assert said in err[-1]
     beside = ("eos-sink: Writing", "eos-sink: No broker of 127.0.0.1:1")
     assert len([line for line in err[:-1] if not line.startswith(beside)]) == 0
-
-
-def test_two_prefixes_of_one_query_have_figures_of_their_own() -> None:
-    world = World([])
-    other = replace(world.options, names=replace(world.options.names, prefix="team-"))
-    Driver(world).run(0, [b"a"])
-    Driver(World([], cluster=world.cluster, options=other), "stream-2").run(0, [b"b", b"c"])
-    query = world.options.names.query
-    found = Scraped(world).samples()["eos_sink_rows_total"]
-    assert found == {(query,): 1, (f"team-{query}",): 2}
 
 
 def test_the_exporter_listens_on_this_machine_only() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from eos_sink.errors import ClusterError, OutcomeUnknownError
-from eos_sink.identity import DEFAULT_PREFIX, QueryNames, TaskId
+from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops.alerts import AlertKind, find_alerts
@@ -62,12 +62,6 @@ def test_an_id_is_placed_by_its_group(transactional_id: str, query: str | None) 
 # --- stories
 
 
-def test_a_cluster_without_a_log_has_no_queries(world: World) -> None:
-    found = Eye(world).snapshot()
-    assert (found.log, found.queries, found.problems) == (False, (), ())
-    assert world.options.log_topic not in world.cluster.topics
-
-
 @pytest.mark.parametrize("emptied", [False, True])
 def test_a_log_that_is_gone_is_known_by_what_was_committed(world: World, emptied: bool) -> None:
     Driver(world).run(0, [b"a"])
@@ -83,63 +77,6 @@ def test_a_log_that_is_gone_is_known_by_what_was_committed(world: World, emptied
     assert found.unrecorded == (names.task(0, 0), names.driver)
     assert [each.kind for each in find_alerts(found)] == [AlertKind.NO_LOG]
     assert Eye(world, prefix="other-").snapshot().unrecorded == ()
-
-
-def test_a_settled_batch(world: World) -> None:
-    driver = Driver(world)
-    driver.run(0, [b"a"], [])
-    driver.run(1, [b"b", b"c"], [b"d"])
-    at = world.cluster.clock.ms
-    world.cluster.clock.advance(100)
-    status = Eye(world).sees()
-    assert (status.outcome, status.driver) == (Outcome.COMMITTED, Driving.LIVE)
-    assert (status.history.seq, status.total.rows) == (3, 3)
-    assert status.batch == BatchId("stream-1", 1)
-    assert status.decided_at_ms == at
-    assert status.run is not None
-    assert (status.open, status.history.hidden) == ((), None)
-
-
-def test_a_prepared_batch_is_open_and_undecided_with_its_age(world: World) -> None:
-    driver = Driver(world)
-    driver.run(0, [b"a"])
-    driver.write(driver.planner.plan(), 1, [b"b"], [b"c"])
-    world.cluster.clock.advance(50)
-    status = Eye(world).sees()
-    now = world.cluster.clock.ms
-    assert [each.task for each in status.undecided] == [TaskId(1, 0), TaskId(1, 1)]
-    assert [each.age_ms(now) for each in status.open or ()] == [50_000] * 2
-    assert [each.left_ms(now) for each in status.open or ()] == [10_000] * 2
-    assert (status.outcome, status.batch) == (Outcome.COMMITTED, BatchId("stream-1", 0))
-
-
-def test_a_decided_batch_of_a_driver_that_died(world: World) -> None:
-    driver = decide_and_die(world)
-    status = Eye(world).sees()
-    assert status.outcome is Outcome.OPEN
-    assert [each.decided for each in status.open or ()] == [True, True]
-    assert status.undecided == ()
-    assert status.driver is Driving.LIVE
-    driver.plans.process.kill()
-    world.cluster.groups.end_session(world.options.names.group)
-    assert Eye(world).sees().driver is Driving.GONE
-
-
-def test_a_decided_batch_that_timed_out_is_lost(world: World) -> None:
-    decide_and_die(world)
-    world.cluster.coordinator.time_out()
-    status = Eye(world).sees()
-    assert status.view.lost == {0, 1}
-    assert status.open == ()
-
-
-def test_a_decision_without_evidence_is_in_doubt(world: World) -> None:
-    Driver(world).run(0, [b"a"], [b"b"])
-    late_attempt(world, 0, 1)
-    for log in world.cluster.topics[TOPIC].partitions:
-        log.delete_before(log.end)
-    status = Eye(world).sees()
-    assert status.view.doubtful == {1}
 
 
 def test_a_later_look_asks_only_for_what_may_have_changed(world: World) -> None:
@@ -180,22 +117,6 @@ def test_the_prefix_is_that_of_the_record_or_of_the_key_of_an_unreadable_one() -
         assert find_names(History(names.shown, ()), prefix) == names
     unreadable = History(f"team-{NAMES.query}", ())
     assert find_names(unreadable, "given-") == QueryNames("team-", NAMES.query)
-
-
-def test_a_query_under_another_prefix_is_found(world: World) -> None:
-    decide_and_die(world)
-    status = Eye(world, prefix="other-").sees()
-    assert status.names == world.options.names
-    assert (status.outcome, status.driver) == (Outcome.OPEN, Driving.LIVE)
-
-
-def test_open_transactions_of_no_query_under_the_prefix_are_shown(world: World) -> None:
-    decide_and_die(world)
-    coordinator = world.cluster.coordinator
-    for name in ("eos-sink-lost-9999999999-0-0", "connect-1"):
-        coordinator.open(name, coordinator.init(name, 60_000))
-    found = Eye(world).snapshot().unknown
-    assert [t.transaction.transactional_id for t in found or ()] == ["eos-sink-lost-9999999999-0-0"]
 
 
 @pytest.mark.parametrize(
@@ -266,15 +187,6 @@ def test_a_witness_that_another_producer_s_transaction_hides_is_known_by_its_mar
 
 
 # --- the topics that queries write to
-
-
-def test_readers_are_behind_by_what_lies_after_the_last_stable_offset(world: World) -> None:
-    driver, eye = Driver(world), Eye(world)
-    driver.run(0, [b"a"])
-    assert [*eye.snapshot().ends] == [TOPIC]
-    assert eye.sees().readers_behind == 0
-    driver.write(driver.planner.plan(), 1, [b"b", b"c"])
-    assert eye.sees().readers_behind == 2
 
 
 def test_a_topic_that_cannot_be_seen_has_no_delay(world: World) -> None:

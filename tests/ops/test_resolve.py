@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 import pytest
 
 from eos_sink.cli.resolve_command import make_report
-from eos_sink.errors import ConfigurationError, OperatorNeededError, SupersededError
+from eos_sink.errors import OperatorNeededError, SupersededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.evidence import TransactionEvidence
 from eos_sink.ops.resolve import Choice, apply_choice
 from eos_sink.protocol.model import Override, RowDigest
 from eos_sink.protocol.outcome import Outcome
-from eos_sink.protocol.values import TransactionStatus, Visibility
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import At, Killed, Moment
 from tests.ops.operator import Operator, bring_into_doubt
@@ -34,24 +32,6 @@ def rows_at_end(task: TransactionEvidence) -> int:
 
 
 # --- looking
-
-
-def test_the_evidence_of_a_doubt_is_gathered(world: World, ops: Operator) -> None:
-    bring_into_doubt(world)
-    seen = ops.looks()
-    assert [account.outcome for account in seen.transactions] == [Outcome.IN_DOUBT] * 2
-    assert [account.evidence.witness for account in seen.transactions] == [
-        Visibility.UNREADABLE
-    ] * 2
-    assert {a.evidence.state and a.evidence.state.status for a in seen.transactions} == {
-        TransactionStatus.EMPTY
-    }
-    assert [rows_at_end(a) for a in seen.transactions] == [0, 0]
-    assert not any(account.same_rows for account in seen.transactions)
-    assert seen.hosts == ("fake-host",)
-    assert seen.history.run is not None
-    assert seen.history.run.pid == os.getpid()
-    assert seen.committed == ()
 
 
 def test_the_rows_at_the_end_of_the_topic_are_compared(world: World, ops: Operator) -> None:
@@ -127,13 +107,6 @@ def test_each_partition_may_have_its_own_ruling(world: World, ops: Operator) -> 
     assert world.visible() == [b"b"]
 
 
-def test_a_ruling_can_be_changed_while_the_doubt_lasts(world: World, ops: Operator) -> None:
-    bring_into_doubt(world, committed=False)
-    ops.chooses(Choice.VISIBLE)
-    ops.chooses(Choice.LOST, 1)
-    assert Driver(world).planner.plan().lost == {1}
-
-
 def test_a_choice_after_another_one_is_not_told_that_none_is_needed(
     world: World, ops: Operator
 ) -> None:
@@ -143,15 +116,6 @@ def test_a_choice_after_another_one_is_not_told_that_none_is_needed(
     with pytest.raises(RefusedChoice, match="--visible --partitions"):
         ops.chooses(Choice.VISIBLE)
     ops.chooses(Choice.VISIBLE, 0, 1)
-    assert Driver(world).planner.plan().lost == frozenset()
-
-
-def test_evidence_goes_before_a_ruling(world: World, ops: Operator) -> None:
-    """The permission to read was missing, and is there again."""
-    bring_into_doubt(world)
-    ops.chooses(Choice.LOST)
-    for partition in world.cluster.topics[TOPIC].partitions:
-        partition.start = 0
     assert Driver(world).planner.plan().lost == frozenset()
 
 
@@ -187,27 +151,6 @@ def test_a_dropped_decision_lets_an_old_checkpoint_write(world: World, ops: Oper
     for batch in (1, 2, 3):
         Driver(world).run(batch, [b"%d" % batch])
     assert world.visible() == [b"0", b"1", b"1", b"2", b"2", b"3"]
-
-
-def test_a_stream_that_was_followed_is_refused_also_after_the_decision_was_dropped(
-    world: World, ops: Operator
-) -> None:
-    Driver(world, stream="one").run(0, [b"one"])
-    Driver(world, stream="two").run(0, [b"two"])
-    ops.chooses(Choice.FORGET)
-    with pytest.raises(ConfigurationError):
-        Driver(world, stream="one").run(0, [b"one"])
-    Driver(world, stream="three").run(0, [b"three"])
-    with pytest.raises(ConfigurationError):
-        Driver(world, stream="two").run(0, [b"two"])
-    assert world.visible() == [b"one", b"three", b"two"]
-
-
-def test_a_dropped_batch_is_written_when_its_stream_comes_next(world: World, ops: Operator) -> None:
-    Driver(world, stream="one").run(0, [b"a"])
-    ops.chooses(Choice.FORGET)
-    Driver(world, stream="one").run(0, [b"a"])
-    assert world.visible() == [b"a", b"a"]
 
 
 @pytest.mark.parametrize("choice", [Choice.ACCEPT, Choice.FORGET])
@@ -315,36 +258,6 @@ def test_rows_in_the_decision_s_transaction_need_no_ruling(choice: Choice) -> No
     assert decision is not None
     assert decision.override.visible | decision.override.lost == {0}
     assert [each.partition for each in decision.inlined] == [1]
-
-
-def test_a_batch_that_the_driver_wrote_is_never_in_doubt() -> None:
-    world = World([], options=options(**{"eos.inline.bytes": "65536"}))
-    ops = Operator(world)
-    Driver(world).run(0, [b"a"], [b"b"])
-    world.a_week_passes()
-    seen = ops.looks()
-    assert (seen.transactions, seen.needs, seen.tails) == ([], {}, ())
-    Driver(world).run(0, [b"a"], [b"b"])
-    with pytest.raises(OperatorNeededError) as stop:
-        Driver(world).run(0, [b"a"], [b"x"])
-    assert stop.value.data["partitions"] == [1]
-    ops.chooses(Choice.ACCEPT)
-    Driver(world).run(0, [b"a"], [b"x"])
-    assert world.visible() == [b"a", b"b"]
-
-
-@pytest.mark.parametrize("committed", [True, False])
-@pytest.mark.parametrize("choice", [Choice.VISIBLE, Choice.LOST])
-def test_where_a_marker_is_left_nothing_is_in_doubt(
-    world: World, ops: Operator, choice: Choice, committed: bool
-) -> None:
-    bring_into_doubt(world, committed=committed)
-    for partition in world.cluster.topics[TOPIC].partitions:
-        partition.start = partition.end - 1
-    with pytest.raises(RefusedChoice):
-        apply_choice(ops.looks(), choice, (0,))
-    Driver(world).run(0, [b"a"], [b"b"])
-    assert world.visible() == ([] if committed else [b"a", b"b"])
 
 
 @pytest.mark.parametrize("choice", [Choice.VISIBLE, Choice.LOST, Choice.ACCEPT])

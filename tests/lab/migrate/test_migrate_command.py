@@ -178,12 +178,6 @@ def test_no_secret_is_printed(
     assert "***" in said.out
 
 
-def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        cli.main(["migrate", "--help"])
-    assert "eos-sink migrate job.py" in capsys.readouterr().out
-
-
 def test_the_page_shows_what_the_command_prints(
     job: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
