@@ -119,14 +119,20 @@ def test_open_transactions_that_the_decision_does_not_name_are_undecided() -> No
     assert undecided(NAMES, states, None) == [later, other_slot, T2]
 
 
-@pytest.mark.parametrize("status", NOT_OPEN)
-def test_what_is_not_open_is_not_listed(status: TransactionStatus) -> None:
-    assert undecided(NAMES, [state(T0, status)], None) == []
-
-
-@pytest.mark.parametrize("name", [NAMES.driver, "p-other-0123456789-0-0", "p-q-0123456789-2-0"])
-def test_the_driver_and_other_queries_are_never_listed(name: str) -> None:
-    assert undecided(NAMES, [state(Transaction(name, 1, 0))], None) == []
+@pytest.mark.parametrize(
+    "never",
+    [
+        *(state(T0, status) for status in NOT_OPEN),
+        *(
+            state(Transaction(name, 1, 0))
+            for name in (NAMES.driver, "p-other-0123456789-0-0", "p-q-0123456789-2-0")
+        ),
+    ],
+)
+def test_what_is_not_open_the_driver_and_other_queries_are_never_listed(
+    never: TransactionState,
+) -> None:
+    assert undecided(NAMES, [never], None) == []
 
 
 # --- what a task does
@@ -136,39 +142,54 @@ def plan(decision: Decision | None = DECISION, *lost: int) -> Plan:
     return Plan(TOKEN, decision, frozenset(lost))
 
 
-def test_the_first_batch_of_a_query_takes_slot_0() -> None:
-    assert assign(plan(None), BATCH, 0) == Assignment(Role.WRITE, 0)
+DOUBTFUL = replace(plan(), doubtful=frozenset({2}))
+OF_TASK_AND_DRIVER = replace(DECISION, prepared=(PREPARED[0],), inlined=(Inlined(2, TALLIES[2]),))
 
 
-@pytest.mark.parametrize("slot", [0, 1])
-@pytest.mark.parametrize("number", [6, 7, 60])
-def test_a_new_batch_takes_the_other_slot_than_the_decision(slot: int, number: int) -> None:
-    decision = replace(DECISION, slot=slot)
-    new = BatchId("stream", number)
-    assert assign(plan(decision), new, 0) == Assignment(Role.WRITE, 1 - slot)
+def in_stream(number: int, stream: str = "stream") -> BatchId:
+    return BatchId(stream, number)
 
 
-@pytest.mark.parametrize("number", [0, 4, 5, 6])
-def test_a_batch_of_another_stream_is_new_whatever_its_number(number: int) -> None:
-    assert assign(plan(), BatchId("new", number), 0) == Assignment(Role.WRITE, 0)
+@pytest.mark.parametrize(
+    ("known", "batch", "partition", "expected"),
+    [
+        (plan(None), BATCH, 0, Assignment(Role.WRITE, 0)),
+        # A new batch takes the other slot than the decision, and one of a new stream slot 0.
+        *((plan(), in_stream(n), 0, Assignment(Role.WRITE, 0)) for n in (6, 7, 60)),
+        (plan(replace(DECISION, slot=0)), in_stream(6), 0, Assignment(Role.WRITE, 1)),
+        *((plan(), in_stream(n, "new"), 0, Assignment(Role.WRITE, 0)) for n in (0, 4, 5, 6)),
+        (DOUBTFUL, in_stream(6), 0, Assignment(Role.WRITE, 0)),
+        # A replay writes lost partitions only, and under the same slot; or all, if all are lost.
+        (plan(DECISION, 2), BATCH, 2, Assignment(Role.WRITE, 1)),
+        (plan(DECISION, 2), BATCH, 0, Assignment(Role.COUNT, 1)),
+        (plan(DECISION), BATCH, 2, Assignment(Role.COUNT, 1)),
+        *((plan(DECISION, 0, 2), BATCH, n, Assignment(Role.WRITE, 1)) for n in (0, 1, 3, 300)),
+        (plan(OF_TASK_AND_DRIVER, 0), BATCH, 3, Assignment(Role.COUNT, 1)),
+    ],
+)
+def test_a_task_writes_or_counts(
+    known: Plan, batch: BatchId, partition: int, expected: Assignment
+) -> None:
+    assert assign(known, batch, partition) == expected
 
 
-def test_a_replay_writes_lost_partitions_only_and_under_the_same_slot() -> None:
-    assert assign(plan(DECISION, 2), BATCH, 2) == Assignment(Role.WRITE, 1)
-    assert assign(plan(DECISION, 2), BATCH, 0) == Assignment(Role.COUNT, 1)
-    assert assign(plan(DECISION), BATCH, 2) == Assignment(Role.COUNT, 1)
-
-
-def test_a_replay_of_which_nothing_is_visible_writes_every_partition() -> None:
-    for partition in (0, 1, 2, 3, 300):
-        assert assign(plan(DECISION, 0, 2), BATCH, partition) == Assignment(Role.WRITE, 1)
-
-
-@pytest.mark.parametrize("number", [0, 4])
-def test_a_batch_older_than_the_decision_stops(number: int) -> None:
+@pytest.mark.parametrize(
+    ("known", "batch", "data"),
+    [
+        *((plan(), in_stream(n), {"partitions": [0, 2], "rows": 5, "decided": 5}) for n in (0, 4)),
+        *((plan(DECISION, 2), each, {}) for each in (in_stream(6), in_stream(5, "new"))),
+        *((DOUBTFUL, each, {}) for each in (BATCH, in_stream(6, "new"))),
+        # A doubt beside a loss does not let the loss pass.
+        (replace(DOUBTFUL, lost=frozenset({0})), in_stream(6), {"partitions": [0], "rows": 2}),
+    ],
+)
+def test_a_batch_that_the_decision_does_not_let_pass_stops(
+    known: Plan, batch: BatchId, data: dict[str, object]
+) -> None:
     with pytest.raises(OperatorNeededError) as stop:
-        assign(plan(), BatchId("stream", number), 0)
-    assert stop.value.data["decided"] == 5
+        assign(known, batch, 0)
+    of = batch.batch if "decided" in data else 5
+    assert stop.value.data == {"batch": of, "partitions": [2], "rows": 3, **data}
 
 
 @pytest.mark.parametrize("number", [0, 3, 4])
@@ -211,6 +232,10 @@ def test_one_stream_more_than_a_record_keeps_is_refused() -> None:
     check_streams(LogRecord(9, DECISION, "w", every[1:]), new, has_group=True)
     with pytest.raises(ConfigurationError):
         check_streams(full, new, has_group=True)
+    # What is known of the position comes first.
+    followed = replace(full, source=SourcePosition("g", DECISION.batch, {}, {}))
+    with pytest.raises(ConfigurationError, match=r"only with eos\.source"):
+        check_streams(followed, new, has_group=False)
 
 
 @pytest.mark.parametrize("stale", [True, False])
@@ -228,33 +253,6 @@ def test_a_new_stream_without_the_group_stops_where_the_position_is_known(
     else:
         with pytest.raises(ConfigurationError, match=r"only with eos\.source"):
             check_streams(record, batch, has_group=has_group)
-
-
-@pytest.mark.parametrize("batch", [BatchId("stream", 6), BatchId("new", 0), BatchId("new", 5)])
-def test_a_batch_after_lost_partitions_stops(batch: BatchId) -> None:
-    with pytest.raises(OperatorNeededError) as error:
-        assign(plan(DECISION, 2), batch, 0)
-    assert error.value.data == {"batch": 5, "partitions": [2], "rows": 3}
-
-
-DOUBTFUL = replace(plan(), doubtful=frozenset({2}))
-
-
-@pytest.mark.parametrize("batch", [BATCH, BatchId("new", 6)])
-def test_a_doubt_stops_a_replay_and_what_does_not_prove_the_commit(batch: BatchId) -> None:
-    with pytest.raises(OperatorNeededError) as error:
-        assign(DOUBTFUL, batch, 0)
-    assert error.value.data == {"batch": 5, "partitions": [2], "rows": 3}
-
-
-def test_the_next_batch_of_the_stream_goes_on_in_spite_of_a_doubt() -> None:
-    assert assign(DOUBTFUL, BatchId("stream", 6), 0) == Assignment(Role.WRITE, 0)
-
-
-def test_a_doubt_beside_a_loss_does_not_let_the_loss_pass() -> None:
-    with pytest.raises(OperatorNeededError) as error:
-        assign(replace(DOUBTFUL, lost=frozenset({0})), BatchId("stream", 6), 0)
-    assert error.value.data["partitions"] == [0]
 
 
 # --- which rule comes first
@@ -368,36 +366,27 @@ def vote(*states: TransactionState, now_ms: int = 0, margin_ms: int = 6_000) -> 
     check_vote([T0, T2], by_id, now_ms, margin_ms)
 
 
-def test_all_open_and_far_from_their_time_out_pass_the_vote() -> None:
-    vote(state(T0), state(T2))
-
-
-@pytest.mark.parametrize("status", NOT_OPEN)
-def test_one_that_is_not_open_fails_the_vote(status: TransactionStatus) -> None:
-    with pytest.raises(CommitFailedError) as failed:
-        vote(state(T0), state(T2, status))
-    assert failed.value.data == {}
+@pytest.mark.parametrize("now_ms", [0, 53_999, 54_000])
+def test_all_open_and_far_from_their_time_out_pass_the_vote(now_ms: int) -> None:
+    vote(state(T0), state(T2), now_ms=now_ms)
 
 
 @pytest.mark.parametrize(
-    "other", [replace(T2, epoch=T2.epoch + 1), replace(T2, producer_id=1), replace(T2, epoch=0)]
+    ("other", "now_ms", "data"),
+    [
+        *((state(T2, status), 0, {}) for status in NOT_OPEN),
+        *((state(replace(T2, epoch=epoch)), 0, {}) for epoch in (0, T2.epoch + 1)),
+        (state(replace(T2, producer_id=1)), 0, {}),
+        (state(T2), 54_001, {"left_ms": 5_999}),
+        (state(T2), 60_001, {"left_ms": -1}),
+    ],
 )
-def test_one_under_another_epoch_or_producer_fails_the_vote(other: Transaction) -> None:
+def test_one_that_is_not_open_or_near_its_time_out_fails_the_vote(
+    other: TransactionState, now_ms: int, data: dict[str, int]
+) -> None:
     with pytest.raises(CommitFailedError) as failed:
-        vote(state(T0), state(other))
-    assert failed.value.data == {}
-
-
-@pytest.mark.parametrize(
-    ("now_ms", "passes"), [(53_999, True), (54_000, True), (54_001, False), (60_001, False)]
-)
-def test_one_near_its_time_out_fails_the_vote(now_ms: int, passes: bool) -> None:
-    if passes:
-        vote(state(T0), state(T2), now_ms=now_ms)
-    else:
-        with pytest.raises(CommitFailedError) as failed:
-            vote(state(T0), state(T2), now_ms=now_ms)
-        assert failed.value.data["left_ms"] < 6_000
+        vote(state(T0), other, now_ms=now_ms)
+    assert failed.value.data == data
 
 
 @pytest.mark.parametrize(("timeout_ms", "margin_ms"), [(60_000, 6_000), (900_000, 10_000)])
@@ -419,96 +408,73 @@ def reports(*rewritten: int) -> list[TaskReport]:
     return [report(n, digest, rewritten=n in rewritten) for n, digest in TALLIES.items()]
 
 
-def test_a_replay_with_the_same_rows_passes() -> None:
-    assert compare(DECISION, frozenset(), reports()) is Replay.SAME
-
-
-def test_a_replay_may_spread_its_rows_over_other_partitions() -> None:
-    assert compare(DECISION, frozenset(), [report(0, DECISION.total)]) is Replay.SAME
-    assert (
-        compare(DECISION, frozenset(), [report(0, TALLIES[2]), report(1, TALLIES[0])])
-        is Replay.SAME
-    )
+NONE, ONE, ALL = frozenset[int](), frozenset({2}), frozenset({0, 2})
+PARTS = [TALLIES[2], RowDigest(), RowDigest(1, 5, 11), RowDigest(1, 15, 100)]
 
 
 @pytest.mark.parametrize(
-    "extra",
+    ("lost", "some", "expected"),
     [
-        RowDigest(1, 0, 0),
-        RowDigest(0, 1, 0),
-        RowDigest(0, 0, 1),
-        RowDigest(-1, 0, 0),
-        RowDigest(5, 50, 333),
+        (NONE, reports(), Replay.SAME),
+        # In other partitions.
+        (NONE, [report(0, DECISION.total)], Replay.SAME),
+        (NONE, [report(0, TALLIES[2]), report(1, TALLIES[0])], Replay.SAME),
+        (ONE, reports(2), Replay.REPAIRS),
+        (ALL, reports(0, 2), Replay.REPAIRS),
+        (ALL, [report(n, part, rewritten=n != 1) for n, part in enumerate(PARTS)], Replay.REPAIRS),
+        (ALL, [report(0, DECISION.total, rewritten=True)], Replay.REPAIRS),
+        # The lost partitions have other rows now, or there is another number of partitions.
+        (
+            ONE,
+            [report(0, TALLIES[2]), report(1, TALLIES[1]), report(2, TALLIES[0], rewritten=True)],
+            Replay.MOVED,
+        ),
+        (ONE, [reports(2)[0], reports(2)[2]], Replay.MOVED),
+        (ONE, [*reports(2), report(3, RowDigest())], Replay.MOVED),
     ],
 )
-def test_a_replay_with_other_rows_stops(extra: RowDigest) -> None:
-    with pytest.raises(OperatorNeededError) as stop:
-        compare(DECISION, frozenset(), [*reports(), report(3, extra)])
-    assert stop.value.data == {"batch": 5, "partitions": [3], "rows": 5}
-
-
-def test_a_replay_without_rows_stops() -> None:
-    with pytest.raises(OperatorNeededError) as stop:
-        compare(DECISION, frozenset(), [])
-    assert stop.value.data == {"batch": 5, "partitions": [0, 2], "rows": 5}
-
-
-def test_exactly_the_lost_partitions_written_again_pass() -> None:
-    assert compare(DECISION, frozenset({2}), reports(2)) is Replay.REPAIRS
-    assert compare(DECISION, frozenset({0, 2}), reports(0, 2)) is Replay.REPAIRS
-
-
-@pytest.mark.parametrize("rewritten", [(), (0,), (0, 2), (1,), (1, 2)])
-def test_a_rewritten_set_that_is_not_the_lost_one_stops(rewritten: tuple[int, ...]) -> None:
-    with pytest.raises(OperatorNeededError) as stop:
-        compare(DECISION, frozenset({2}), reports(*rewritten))
-    assert stop.value.data["partitions"] == sorted({2, *rewritten})
-
-
-def test_a_rewrite_with_rows_that_moved_between_partitions_has_not_written_the_lost_ones() -> None:
-    moved = [report(0, TALLIES[2]), report(1, RowDigest()), report(2, TALLIES[0], rewritten=True)]
-    assert compare(DECISION, frozenset({2}), moved) is Replay.MOVED
-
-
-@pytest.mark.parametrize("count", [2, 4])
-def test_a_rewrite_in_another_number_of_partitions_has_not_written_the_lost_ones(
-    count: int,
+def test_a_replay_with_the_same_rows_passes_or_has_not_written_the_lost_ones(
+    lost: frozenset[int], some: list[TaskReport], expected: Replay
 ) -> None:
-    some = [*reports(2), report(3, RowDigest())][:count]
-    if count == 2:
-        some = [reports(2)[0], reports(2)[2]]
-    assert compare(DECISION, frozenset({2}), some) is Replay.MOVED
+    assert compare(DECISION, lost, some) is expected
 
 
-def test_a_batch_of_which_nothing_is_visible_may_be_written_in_any_partitions() -> None:
-    lost = frozenset({0, 2})
-    parts = [TALLIES[2], RowDigest(), RowDigest(1, 5, 11), RowDigest(1, 15, 100)]
-    some = [report(n, digest, rewritten=n != 1) for n, digest in enumerate(parts)]
-    assert compare(DECISION, lost, some) is Replay.REPAIRS
-    whole = [report(0, DECISION.total, rewritten=True)]
-    assert compare(DECISION, lost, whole) is Replay.REPAIRS
-
-
-@pytest.mark.parametrize("rewritten", [(), (0,), (2,), (0, 1, 2)])
-def test_of_a_batch_that_is_written_again_as_a_whole_no_partition_is_left_out(
-    rewritten: tuple[int, ...],
+@pytest.mark.parametrize(
+    ("lost", "some", "partitions"),
+    [
+        *(
+            (NONE, [*reports(), report(3, extra)], [3])
+            for extra in (
+                RowDigest(1, 0, 0),
+                RowDigest(0, 1, 0),
+                RowDigest(0, 0, 1),
+                RowDigest(-1, 0, 0),
+                RowDigest(5, 50, 333),
+            )
+        ),
+        (NONE, [], [0, 2]),
+        (ONE, [*reports(2)[:2], report(2, RowDigest(1, 1, 1))], [2]),
+        # Others are written again than the lost ones.
+        *(
+            (ONE, reports(*again), sorted({2, *again}))
+            for again in ((), (0,), (0, 2), (1,), (1, 2))
+        ),
+        *((ALL, reports(*again), None) for again in ((), (0,), (2,), (0, 1, 2))),
+    ],
+)
+def test_a_replay_with_other_rows_or_in_part_stops(
+    lost: frozenset[int], some: list[TaskReport], partitions: list[int] | None
 ) -> None:
-    with pytest.raises(OperatorNeededError):
-        compare(DECISION, frozenset({0, 2}), reports(*rewritten))
+    with pytest.raises(OperatorNeededError) as stop:
+        compare(DECISION, lost, some)
+    assert stop.value.data["batch"] == 5
+    if partitions is not None:
+        assert (stop.value.data["partitions"], stop.value.data["rows"]) == (partitions, 5)
 
 
 def test_rows_in_the_decisions_own_transaction_are_visible_whatever_is_lost() -> None:
-    some = replace(DECISION, prepared=(PREPARED[0],), inlined=(Inlined(2, TALLIES[2]),))
-    assert assign(plan(some, 0), BATCH, 3).role is Role.COUNT
-    whole = [report(0, some.total, rewritten=True)]
-    assert compare(some, frozenset({0}), whole) is Replay.MOVED
-
-
-def test_a_rewrite_with_other_totals_stops() -> None:
-    other = report(2, RowDigest(1, 1, 1))
-    with pytest.raises(OperatorNeededError) as stop:
-        compare(DECISION, frozenset({2}), [*reports(2)[:2], other])
-    assert stop.value.data == {"batch": 5, "partitions": [2], "rows": 5}
+    whole = [report(0, OF_TASK_AND_DRIVER.total, rewritten=True)]
+    assert compare(OF_TASK_AND_DRIVER, frozenset({0}), whole) is Replay.MOVED
 
 
 def test_a_completion_has_written_exactly_the_lost_rows() -> None:
