@@ -110,6 +110,7 @@ UNWRITTEN = replace(frames(-1), decision=None)
             Reason.ROWS_GONE_UNDER_STATE,
         ),
         ({"now": replace(starts(a=9), topics=AGAIN)}, Reason.ROWS_GONE),
+        ({"now": replace(FIRST, topics=AGAIN), "lost": frozenset({1})}, Reason.ROWS_GONE),
         # Only the old checkpoint has it.
         ({"record": known(stateful=True)}, Reason.LOST_STATE),
         ({"record": known(others=True)}, Reason.OTHER_SOURCES),
@@ -195,6 +196,7 @@ UNWRITTEN = replace(frames(-1), decision=None)
         ({"record": NONE_YET, "logs": SHORT_A}, Reason.OTHER_CLUSTER),
         ({"record": NONE_YET, "now": starts(a=100), "committed": {}}, None),
         ({"record": record(None), "now": NEXT, "logs": SHORT_A}, Reason.OTHER_CLUSTER),
+        ({"record": known(stale=True), "now": NEXT, "logs": SHORT_A}, Reason.OTHER_CLUSTER),
         ({"now": starts(new=3)}, None),
         ({"now": starts(new=4)}, Reason.BEGINS_ELSEWHERE),
         ({"now": starts(NEXT, new=4)}, None),

@@ -12,7 +12,6 @@ from eos_sink.errors import (
     ClusterError,
     ConfigurationError,
     OperatorNeededError,
-    UnfinishedError,
 )
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops import RefusedChoice
@@ -21,7 +20,6 @@ from eos_sink.ops.starting_offsets import find_starting_offsets
 from eos_sink.protocol.model import BatchId, Numbering, Run
 from eos_sink.protocol.values import Offsets
 from tests.fakes.kafka import FakeKafka
-from tests.fakes.log import Outcome
 from tests.fakes.process import At, Killed, Moment
 from tests.protocol.checkpoint import INPUT, Checkpoint
 from tests.protocol.driver import Driver
@@ -95,18 +93,6 @@ class TestABatch:
         reader.run(3)
         assert committed(reader.world) == {0: 5, 1: 5}
 
-    def test_before_the_decision_the_group_stays(self, reader: Reader) -> None:
-        reader.run()
-        reports = reader.write(reader.begin(4))
-        process = reader.driver.commits.process
-        At(process, "log_producer.commit", Moment.BEFORE, process.kill)
-        with pytest.raises(Killed):
-            reader.driver.committer.commit(reports)
-        reader.restart()
-        reader.driver.planner.plan()
-        assert committed(reader.world) == {0: 1, 1: 1}
-        assert reader.world.visible() == read_rows({0: 1, 1: 1})
-
     def test_without_rows_it_moves_the_offsets_too(self, reader: Reader) -> None:
         number = reader.begin(3)
         reports = reader.driver.write(reader.driver.planner.plan(), number, [], [])
@@ -115,35 +101,17 @@ class TestABatch:
         reader.run()
         assert reader.world.visible() == [b"0-3", b"1-3"]
 
-    def test_without_rows_it_can_be_replayed(self, reader: Reader) -> None:
-        number = reader.begin(3)
+    def test_without_rows_it_is_replayed_with_its_own_offsets_only(self, reader: Reader) -> None:
+        number = reader.begin(1)
         for _ in range(2):
             reports = reader.driver.write(reader.restart().planner.plan(), number, [], [])
             reader.driver.committer.commit(reports)
-        assert len(reader.world.judge.decisions()) >= 1
-        assert committed(reader.world) == {0: 3, 1: 3}
-
-    def test_a_replay_of_other_offsets_stops(self, reader: Reader) -> None:
-        number = reader.begin(1)
-        reports = reader.driver.write(reader.driver.planner.plan(), number, [], [])
-        reader.driver.committer.commit(reports)
         # An older copy of the checkpoint, whose batch Spark has constructed again.
         reader.files.ends[0] = {0: 2, 1: 2}
-        reader.restart()
-        reports = reader.driver.write(reader.driver.planner.plan(), number, [], [])
+        reports = reader.driver.write(reader.restart().planner.plan(), number, [], [])
         with pytest.raises(OperatorNeededError):
             reader.driver.committer.commit(reports)
         assert committed(reader.world) == {0: 1, 1: 1}
-
-    def test_a_partition_that_is_added_begins_at_its_first_row(self, reader: Reader) -> None:
-        del reader.files.began[1]
-        number = reader.begin(until={0: 1, 1: 0})
-        del reader.files.ends[0][1]
-        reader.commit(number, reader.write(number))
-        assert committed(reader.world) == {0: 1}
-        reader.run()
-        assert position(reader.world).start[INPUT, 1] == 0
-        assert reader.world.visible() == read_rows({0: 2, 1: 1})
 
 
 class TestTheFirstStart:
@@ -212,21 +180,6 @@ class TestANewCheckpoint:
         assert reader.world.visible() == read_rows({0: 5, 1: 5})
         assert committed(reader.world) == {0: 5, 1: 5}
 
-    @pytest.mark.parametrize(
-        "began", [{0: 2, 1: 3}, {0: 3, 1: 4}, {0: 2, 1: 4}], ids=["repeats", "skips", "both"]
-    )
-    def test_elsewhere_it_stops_and_names_both_sides(
-        self, reader: Reader, began: dict[int, int]
-    ) -> None:
-        reader.run(3)
-        reader.new_checkpoint(began)
-        error = refuse(reader)
-        wrong = {str(p): at for p, at in began.items() if at != 3}
-        assert error.data["begins"] == {INPUT: wrong}
-        assert error.data["stands"] == {INPUT: dict.fromkeys(wrong, 3)}
-        assert "/checkpoint" in error.remedy
-        assert committed(reader.world) == {0: 3, 1: 3}
-
     def test_a_kept_planner_does_not_hide_it_from_the_commit(self, reader: Reader) -> None:
         reader.run(3)
         driver = reader.driver
@@ -263,19 +216,6 @@ class TestANewCheckpoint:
         error = refuse(reader)
         assert error.data["stands"] == {INPUT: {"0": 3}}
         assert error.data["committed"] == {INPUT: {"0": 0}}
-
-    def test_a_group_whose_offsets_have_expired_stops_it(self, reader: Reader) -> None:
-        reader.run(3)
-        reader.world.cluster.groups.committed.clear()
-        reader.new_checkpoint({0: 3, 1: 3})
-        assert refuse(reader).data["committed"] == {}
-
-    def test_a_kept_checkpoint_does_not_mind_the_group(self, reader: Reader) -> None:
-        reader.run(3)
-        reader.world.cluster.groups.committed.clear()
-        reader.restart()
-        reader.run()
-        assert committed(reader.world) == {0: 4, 1: 4}
 
     def test_rows_that_were_deleted_stop_it(self, reader: Reader) -> None:
         reader.run(3)
@@ -328,42 +268,6 @@ class TestANewCheckpoint:
         reader.run()
         assert reader.world.visible() == read_rows({0: 4, 1: 4})
 
-    def test_before_the_first_decision_nothing_of_other_sources_is_lost(
-        self, reader: Reader
-    ) -> None:
-        reader.files.others = True
-        reader.write(reader.begin())
-        reader.new_checkpoint({0: 0, 1: 0})
-        reader.run()
-        assert reader.world.visible() == read_rows({0: 1, 1: 1})
-
-    def test_a_source_may_be_added_with_a_new_checkpoint(self, reader: Reader) -> None:
-        reader.run(3)
-        reader.new_checkpoint({0: 3, 1: 3})
-        reader.files.others = True
-        reader.run()
-        assert reader.world.visible() == read_rows({0: 4, 1: 4})
-
-    def test_once_all_sources_are_named_the_checkpoint_may_be_replaced(
-        self, reader: Reader
-    ) -> None:
-        reader.files.others = True
-        reader.run(3)
-        reader.files.others = False
-        reader.restart()
-        reader.run()
-        reader.new_checkpoint({0: 4, 1: 4})
-        reader.run()
-        assert reader.world.visible() == read_rows({0: 5, 1: 5})
-
-    def test_the_old_checkpoint_does_not_come_back(self, reader: Reader) -> None:
-        reader.run(3)
-        old = reader.files
-        reader.new_checkpoint({0: 3, 1: 3})
-        reader.run()
-        back = Reader(reader.world, old)
-        assert refuse(back).data["begins"] == {INPUT: {"0": 3, "1": 3}}
-
     def test_a_directory_that_was_deleted_during_the_run(self, reader: Reader) -> None:
         reader.run()
         # The query writes its next files below the same path.
@@ -374,15 +278,6 @@ class TestANewCheckpoint:
         reader.new_checkpoint({0: 1, 1: 1})
         reader.run()
         assert reader.world.visible() == read_rows({0: 2, 1: 2})
-
-    def test_a_batch_that_was_made_again_with_another_end(self, reader: Reader) -> None:
-        reader.run(3)
-        # The offset log was lost, and batch 0 made again with fewer rows; the sink has stopped, and
-        # Spark goes on behind it.
-        reader.files.ends[0] = {0: 2, 1: 3}
-        reader.restart()
-        error = refuse(reader)
-        assert error.data["begins"] == {INPUT: {"0": 2}}
 
     def test_a_directory_that_does_not_show_where_it_begins(self, reader: Reader) -> None:
         reader.run(2)
@@ -422,17 +317,6 @@ class TestAnotherGroup:
         reader.run()
         assert groups.committed["others"] == {(INPUT, 0): 3, (INPUT, 1): 3}
         assert reader.world.visible() == read_rows({0: 3, 1: 3})
-
-    @pytest.mark.parametrize("has_been_there", [{}, {0: 2, 1: 2}], ids=["new", "same"])
-    def test_begins_where_the_query_stands(
-        self, reader: Reader, has_been_there: dict[int, int]
-    ) -> None:
-        reader.run(2)
-        self.name(reader, has_been_there)
-        reader.new_checkpoint({0: 2, 1: 2})
-        reader.run()
-        assert reader.world.visible() == read_rows({0: 3, 1: 3})
-        assert position(reader.world).group == "others"
 
 
 class TestAFunctionThatCatchesErrors:
@@ -503,33 +387,6 @@ class TestAFunctionThatCatchesErrors:
                 reader.driver.committer.commit(reports)
         with pytest.raises(ConfigurationError, match="a second time"):
             reader.driver.committer.commit(reports)
-
-    def test_loses_nothing_if_the_batch_had_nothing(self, reader: Reader) -> None:
-        reader.run()
-        reader.files.ends[1], reader.files.commits = {0: 1, 1: 1}, {0, 1}
-        reader.run()
-        assert reader.world.visible() == read_rows({0: 2, 1: 2})
-
-    @pytest.mark.parametrize("world", ["0"], indirect=True)
-    @pytest.mark.parametrize("partitions", [(0,), (0, 1)])
-    def test_of_a_decided_batch_that_is_lost_stops(
-        self, world: ReadingWorld, reader: Reader, partitions: tuple[int, ...]
-    ) -> None:
-        reports = reader.write(reader.begin())
-
-        def expire() -> None:
-            for partition in partitions:
-                late_attempt(world, reports[0].slot, partition)
-
-        At(reader.driver.commits.process, "log_producer.commit", Moment.AFTER, expire)
-        with pytest.raises(UnfinishedError):
-            reader.driver.committer.commit(reports)
-        reader.files.commits.add(0)
-        before = world.visible()
-        number = reader.begin()
-        with pytest.raises(OperatorNeededError):
-            reader.commit(number, reader.write(number))
-        assert world.visible() == before
 
 
 MORE = "more"
@@ -662,12 +519,6 @@ class TestATopicThatIsGone:
         read = {str(p): 0 if p < 2 else -2 for p in range(partitions)}
         assert self.find(world, INPUT) == {INPUT: read}
 
-    def test_and_made_again_stops_a_checkpoint_that_goes_on(self, reader: Reader) -> None:
-        reader.run(2)
-        self.make_again(reader.world, 2)
-        produce_topic(reader.world, INPUT, 8, lambda p, number: b"new %d-%d" % (p, number))
-        assert "--drop in" in refuse(reader).remedy
-
     def test_and_made_again_while_it_was_not_read_begins_at_its_first_row(
         self, reader: Reader
     ) -> None:
@@ -688,17 +539,6 @@ class TestATopicThatIsGone:
             self.find(world, INPUT, MORE)
         self.drop(reader, MORE)
         assert self.find(world, INPUT, MORE) == {INPUT: {"0": 3, "1": 3}, MORE: {"0": 0}}
-
-    def test_that_is_not_read_any_more_stops_nothing(self, reader: Reader) -> None:
-        world = reader.world
-        world.cluster.create_topic(MORE, 1)
-        reader.files = WithAnotherTopic("stream-1", dict(START))
-        reader.restart()
-        reader.run(2)
-        reader.new_checkpoint({0: 2, 1: 2})
-        reader.run()
-        del world.cluster.topics[MORE]
-        assert self.find(world, INPUT) == {INPUT: {"0": 3, "1": 3}}
 
 
 class TestTheGroupsOffsets:
@@ -771,16 +611,6 @@ class TestBothWaysToWrite:
         reader.run()
         reader.files = Checkpoint(None)
         assert self.find(reader) == {"0": 3, "1": 3}
-
-    def test_the_former_one_is_refused(self, reader: Reader) -> None:
-        by_itself = reader.world.options
-        reader.run(2)
-        self.within_foreach_batch(reader, **{"eos.source.group.id": GROUP})
-        reader.run()
-        reader.world.options = by_itself
-        reader.restart()
-        with pytest.raises(ConfigurationError, match="gone on under another identity"):
-            reader.run()
 
     def test_a_group_that_has_expired_is_compared_with_the_one_that_was_started_last(
         self, reader: Reader
@@ -937,24 +767,6 @@ class TestTheOption:
         assert committed(reader.world) == {0: 3, 1: 3}
         assert position(reader.world).start == {(INPUT, 0): 2, (INPUT, 1): 2}
 
-    @pytest.mark.parametrize("stale", [False, True])
-    def test_switched_on_the_source_has_to_be_on_this_cluster(
-        self, reader: Reader, stale: bool
-    ) -> None:
-        on = reader.world.options
-        if stale:
-            reader.run()
-        reader.world.options = options(**{"eos.inline.bytes": "0"})
-        reader.restart()
-        reader.run(2)
-        reader.files.ends[reader.number - 1] = {0: 100, 1: 100}
-        reader.world.options = on
-        reader.restart()
-        reader.begin(until={0: 101, 1: 101})
-        with pytest.raises(ConfigurationError) as raised:
-            reader.driver.planner.plan()
-        assert raised.value.data["places"]
-
     def test_switched_on_it_overwrites_no_offsets_of_another_program(self, reader: Reader) -> None:
         on = reader.world.options
         reader.world.options = options(**{"eos.inline.bytes": "0"})
@@ -973,15 +785,6 @@ class TestTheOption:
         reader.restart()
         reader.run()
         assert reader.world.visible() == read_rows({0: 3, 1: 3})
-
-    def test_switched_on_with_a_new_checkpoint_it_stops(self, reader: Reader) -> None:
-        on = reader.world.options
-        reader.world.options = options()
-        reader.restart()
-        reader.run(2)
-        reader.world.options = on
-        reader.new_checkpoint({0: 2, 1: 2})
-        refuse(reader)
 
     def test_switched_off_the_position_is_stale(self, reader: Reader) -> None:
         reader.run()
@@ -1011,16 +814,6 @@ class TestTheOption:
         reader.world.options = on
         refuse(Reader(reader.world, old))
 
-    def test_writes_of_jobs_leave_the_position(self, reader: Reader) -> None:
-        reader.run()
-        assert position(reader.world) == position(reader.world).after(None, None)
-
 
 def replace_stream(driver: object, number: int) -> BatchId:
     return BatchId("stream-2", number)
-
-
-def test_nothing_is_left_open(reader: Reader) -> None:
-    reader.run()
-    history = reader.world.cluster.coordinator.history
-    assert all(txn.outcome is not Outcome.OPEN for txn in history)
