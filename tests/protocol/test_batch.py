@@ -9,7 +9,6 @@ from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import (
     ConfigurationError,
-    OperatorNeededError,
     SupersededError,
 )
 from eos_sink.kafka.deadline import Deadline
@@ -17,7 +16,7 @@ from eos_sink.protocol.model import BatchId, Numbering, Plan
 from eos_sink.protocol.values import MemberState
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import At, Moment
-from tests.protocol.driver import FRAMES, LOADS, OTHERS, Driver, Job, once
+from tests.protocol.driver import FRAMES, LOADS, OTHERS, Job, once
 from tests.protocol.world import World, batch_options, late_attempt, log, open_ids
 
 
@@ -39,42 +38,6 @@ def test_a_version_that_is_written_again_is_written_once(world: World, job: Job)
     job.run(LOADS(3), [b"b", b"a"])
     Job(world).run(LOADS(3), [b"a"], [b"b"])
     assert world.visible() == [b"a", b"b"]
-
-
-def test_a_version_with_other_rows_than_before_is_an_error(world: World, job: Job) -> None:
-    job.run(LOADS(3), [b"a"])
-    with pytest.raises(OperatorNeededError, match="txnVersion") as stop:
-        job.run(LOADS(3), [b"other"])
-    assert stop.value.data == {"batch": 3, "partitions": [0], "rows": 1}
-    assert world.visible() == [b"a"]
-
-
-def test_a_version_that_was_decided_by_a_job_that_died_is_finished_and_written_once(
-    world: World, job: Job
-) -> None:
-    job.dies_after_the_decision(LOADS(3), [b"a"], [b"b"])
-    assert world.visible() == []
-    Job(world).run(LOADS(3), [b"a"], [b"b"])
-    assert world.visible() == [b"a", b"b"]
-
-
-def test_the_next_version_finishes_what_a_job_that_died_has_decided(world: World, job: Job) -> None:
-    job.dies_after_the_decision(LOADS(3), [b"a"])
-    Job(world).run(LOADS(4), [b"b"])
-    assert world.visible() == [b"a", b"b"]
-
-
-def test_the_lost_part_of_a_version_is_written_again_with_it_and_not_passed_over(
-    world: World, job: Job
-) -> None:
-    job.dies_after_the_decision(LOADS(3), [b"a"], [b"b"])
-    late_attempt(world, 0, 1)
-    with pytest.raises(OperatorNeededError) as stop:
-        Job(world).run(LOADS(4), [b"c"])
-    assert stop.value.data == {"batch": 3, "partitions": [1], "rows": 1}
-    Job(world).run(LOADS(3), [b"a"], [b"b"])
-    Job(world).run(LOADS(4), [b"c"])
-    assert world.visible() == [b"a", b"b", b"c"]
 
 
 # --- single writes
@@ -232,17 +195,6 @@ def test_a_second_frame_is_refused_in_a_run_that_has_rewritten_the_first(
     assert world.visible() == [b"a", b"b"]
 
 
-def test_a_second_frame_under_an_id_of_its_own_is_written_after_the_first_was_replayed(
-    world: World, job: Job
-) -> None:
-    """The remedy in the error of the second frame, during the batch that it has stopped."""
-    second = World([], options=batch_options(**{"eos.id": "second"}), cluster=world.cluster)
-    job.run(FRAMES(0), [b"a"], spark_run="1")
-    Job(world).run(FRAMES(0), [b"a"], spark_run="2")
-    Job(second).run(FRAMES(0), [b"b"], spark_run="2")
-    assert world.visible() == [b"a", b"b"]
-
-
 @pytest.mark.parametrize("frames", [([], [b"a"]), ([b"a"], [])], ids=["before", "after"])
 def test_a_frame_without_rows_is_none(
     world: World, job: Job, frames: tuple[list[bytes], list[bytes]]
@@ -251,82 +203,6 @@ def test_a_frame_without_rows_is_none(
         for rows in frames:
             job.run(FRAMES(0), rows, [], spark_run=spark_run)
     assert world.visible() == [b"a"]
-
-
-def test_frames_for_two_topics_are_two_identities_of_one_query(world: World, job: Job) -> None:
-    """The second topic's first decision is no checkpoint that has moved."""
-    other = World([], options=batch_options(topic="other"), cluster=world.cluster)
-    world.cluster.create_topic("other", 1)
-    job.dies_after_the_decision(FRAMES(5), [b"a"], spark_run="1")
-    again = Job(world)
-    again.run(FRAMES(5), [b"a"], spark_run="2")
-    Job(other).run(FRAMES(5), [b"b"], spark_run="2")
-    again.run(FRAMES(6), [b"c"], spark_run="2")
-    assert world.visible() == [b"a", b"c"]
-    assert [entry.value for entry in world.cluster.read_committed("other")] == [b"b"]
-
-
-@pytest.mark.parametrize("to", ["foreach_batch", "write_stream"])
-def test_a_query_that_changes_to_or_from_foreach_batch_during_a_batch_is_refused(
-    world: World, job: Job, to: str
-) -> None:
-    streams = World([], cluster=world.cluster)
-    if to == "foreach_batch":
-        Driver(streams, "query-1").run(5, [b"a"])
-        with pytest.raises(OperatorNeededError) as stop:
-            job.run(FRAMES(5), [b"a"], spark_run="2")
-        assert stop.value.data["query"] == streams.options.names.query
-    else:
-        job.run(FRAMES(5), [b"a"], spark_run="1")
-        with pytest.raises(OperatorNeededError) as stop:
-            Driver(streams, "query-1").run(5, [b"a"])
-        assert stop.value.data["query"] == world.options.names.query
-    assert world.visible().count(b"a") == 1
-
-
-def test_a_query_that_changes_to_foreach_batch_between_two_batches_goes_on(
-    world: World, job: Job
-) -> None:
-    Driver(World([], cluster=world.cluster), "query-1").run(5, [b"a"])
-    job.run(FRAMES(6), [b"b"], spark_run="1")
-    assert world.visible() == [b"a", b"b"]
-
-
-def test_an_old_copy_of_the_checkpoint_is_refused_also_inside_foreach_batch(
-    world: World, job: Job
-) -> None:
-    """Nothing is skipped here: a batch that is planned again may have more rows than before."""
-    for number in range(3):
-        job.run(FRAMES(number), [b"%d" % number], spark_run="1")
-    with pytest.raises(OperatorNeededError) as stop:
-        Job(world).run(FRAMES(1), [b"1"], spark_run="2")
-    assert stop.value.data == {"batch": 1, "partitions": [0], "rows": 1, "decided": 2}
-
-
-def test_of_two_queries_with_one_identity_the_first_is_refused_by_name(
-    world: World, job: Job
-) -> None:
-    """In the run that wrote, and in a later one; nothing of it is written."""
-    job.run(FRAMES(0), [b"a"], spark_run="1")
-    job.run(OTHERS(0), [b"b"], spark_run="9")
-    for again, spark_run in ((job, "1"), (Job(world), "2")):
-        for batch in (FRAMES(0), FRAMES(1)):
-            with pytest.raises(ConfigurationError, match="stream query-2 has followed it"):
-                again.run(batch, [b"c"], spark_run=spark_run)
-    Job(world).run(OTHERS(1), [b"d"], spark_run="10")
-    assert world.visible() == [b"a", b"b", b"d"]
-    assert open_ids(world) == []
-
-
-def test_lost_rows_of_a_frame_stop_every_query_of_its_identity(world: World, job: Job) -> None:
-    """So what is kept of a stream that another one has followed was visible as a whole."""
-    job.dies_after_the_decision(FRAMES(0), [b"a"], [b"b"], spark_run="1")
-    late_attempt(world, 0, 1)
-    with pytest.raises(OperatorNeededError):
-        Job(world).run(OTHERS(0), [b"c"], spark_run="9")
-    Job(world).run(FRAMES(0), [b"a"], [b"b"], spark_run="2")
-    Job(world).run(OTHERS(0), [b"c"], spark_run="9")
-    assert world.visible() == [b"a", b"b", b"c"]
 
 
 def test_one_query_too_many_under_an_identity_is_refused_before_anything_is_decided(
@@ -345,17 +221,6 @@ def test_one_query_too_many_under_an_identity_is_refused_before_anything_is_deci
     job.committer.abort(reports, plan.token)
     job.run(OTHERS(1), [b"d"], spark_run="9")
     assert world.visible() == [b"a", b"b", b"d"]
-
-
-def test_a_stream_and_a_batch_write_of_the_same_id_do_not_meet(world: World) -> None:
-    streams = World([], cluster=world.cluster)
-    batches = World([], options=batch_options(**{"eos.id": "story"}), cluster=world.cluster)
-    assert streams.options.names != batches.options.names
-    driver = Driver(streams)
-    driver.run(0, [b"a"])
-    Job(batches).run(FRAMES(0), [b"b"], spark_run="1")
-    driver.run(1, [b"c"])
-    assert world.visible() == [b"a", b"b", b"c"]
 
 
 def test_the_run_is_kept_when_a_record_is_written_again(world: World, job: Job) -> None:

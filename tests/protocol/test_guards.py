@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import partial
 
 import pyarrow as pa
@@ -14,9 +13,6 @@ import pytest
 
 from eos_sink.errors import (
     BatchFailedError,
-    CommitFailedError,
-    ConfigurationError,
-    EosSinkError,
     SupersededError,
 )
 from eos_sink.protocol.model import BatchId, Plan
@@ -152,41 +148,6 @@ def test_a_plan_from_before_a_recovery_is_refused_also_if_that_has_listed_nothin
 # --- nothing that is decided is aborted
 
 
-def test_an_abort_of_a_decided_batch_ends_nothing_of_it_with_an_abort(
-    world: World, driver: Driver
-) -> None:
-    """Whether it makes the batch visible is another story."""
-    reports = driver.dies_after_the_decision(0, [b"a"], [b"b"])
-    Driver(world).committer.abort(reports)
-    assert world.judge.violations == []
-
-
-def test_a_recovery_ends_nothing_that_is_decided_with_an_abort(
-    world: World, driver: Driver
-) -> None:
-    """Whether it makes the batch visible is another story."""
-    driver.dies_after_the_decision(0, [b"a"], [b"b"])
-    with suppress(EosSinkError):
-        Driver(world).planner.plan()
-    assert world.judge.violations == []
-
-
-def test_the_first_plan_after_a_crash_settles_what_is_decided(world: World, driver: Driver) -> None:
-    driver.dies_after_the_decision(0, [b"a"], [b"b"])
-    assert Driver(world).planner.plan().lost == frozenset()
-    assert world.visible() == [b"a", b"b"]
-
-
-def test_a_visible_batch_is_not_taken_for_lost_when_the_next_one_crashes(
-    world: World, driver: Driver
-) -> None:
-    """The next one has its own ids, and if it had not, the witness would decide."""
-    driver.run(0, [b"a"], [b"b"])
-    driver.write(driver.planner.plan(), 1, [b"c"], [b"d"])
-    Driver(world).run(1, [b"c"], [b"d"])
-    assert world.visible() == [b"a", b"b", b"c", b"d"]
-
-
 def test_what_is_decided_again_is_settled_again(world: World, driver: Driver) -> None:
     """Lost partitions were decided under the same batch number; the planner lives on."""
     reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
@@ -216,39 +177,7 @@ def test_an_abort_whose_fence_is_refused_aborts_nothing(world: World, driver: Dr
 # --- two checkpoints
 
 
-def test_a_batch_of_a_checkpoint_that_was_put_back_is_not_written_again(world: World) -> None:
-    Driver(world, stream="first").run(0, [b"a"])
-    Driver(world, stream="second").run(0, [b"b"])
-    for batch in (0, 1):
-        with pytest.raises(ConfigurationError, match="stream second has followed it"):
-            Driver(world, stream="first").run(batch, [b"a"])
-    Driver(world, stream="second").run(1, [b"c"])
-    assert world.visible() == [b"a", b"b", b"c"]
-
-
 # --- the vote
-
-
-def test_a_batch_whose_id_has_a_newer_open_transaction_is_not_decided(
-    world: World, driver: Driver
-) -> None:
-    """A late attempt has taken the id and writes: open, but not what was prepared."""
-    plan = driver.planner.plan()
-    reports = driver.write(plan, 0, [b"a"], [b"b"])
-    driver.task(plan, 0, 1, [b"b"])
-    with pytest.raises(CommitFailedError) as failed:
-        driver.committer.commit(reports)
-    assert failed.value.data == {}
-    assert decisions(world) == 0
-
-
-def test_nothing_is_visible_before_its_decision_is_in_the_log(world: World, driver: Driver) -> None:
-    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
-    process = driver.commits.process
-    At(process, "log_producer.init", Moment.BEFORE, process.kill)
-    with pytest.raises(Killed):
-        driver.committer.commit(reports)
-    assert world.visible() == []
 
 
 # --- tasks

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from eos_sink.errors import FailureKind, OperatorNeededError, ProduceFailedError, UnfinishedError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.protocol.inline import NOTHING_INLINE, inline_share
+from eos_sink.protocol.inline import inline_share
 from eos_sink.protocol.model import (
     BatchId,
     Decision,
@@ -129,13 +128,6 @@ def plan_after(tasks: int, given_up: int = 0, room: int = MOST_BYTES) -> Plan:
     return Plan(token, decision, given_up=given_up, room=room)
 
 
-def test_the_share_of_a_task_shrinks_with_the_number_of_tasks() -> None:
-    assert inline_share(65536, 0, plan_after(0)) == 65536
-    assert inline_share(65536, 9, plan_after(10)) == 65536
-    assert inline_share(65536, 0, plan_after(10_000)) == MOST_BYTES // 10_000
-    assert inline_share(0, 0, plan_after(1)) == 0
-
-
 @given(
     st.integers(0, 2 * MOST_BYTES),
     st.integers(0, 20_000),
@@ -160,18 +152,6 @@ def test_the_room_for_rows_is_kept_in_the_log(world: World) -> None:
     again = Driver(world)
     again.run(0, *parts)
     assert 0 < log(world)[-1].room - sent // 4 < sent // 4
-
-
-def test_a_task_that_was_not_expected_hands_over_a_small_partition() -> None:
-    """Spark may coalesce the partitions of one batch and not those of the next."""
-    plan = plan_after(1)
-    assert [inline_share(65536, task, plan) > 40_000 for task in (0, 1, 199)] == [True] * 3
-    assert inline_share(65536, 200, plan) == NOTHING_INLINE
-
-
-def test_each_plan_that_was_given_up_shrinks_the_share_but_the_first() -> None:
-    shares = [inline_share(65536, 0, plan_after(1, given_up)) for given_up in range(6)]
-    assert shares == [65536, 65536, 65536 // 4, 65536 // 16, 65536 // 64, NOTHING_INLINE]
 
 
 def test_a_batch_that_fails_again_and_again_is_written_by_its_tasks(world: World) -> None:
@@ -246,39 +226,6 @@ def test_a_row_that_kafka_refuses_gives_the_same_error_as_in_a_task(world: World
     assert errors[0] == errors[1]
     assert errors[0][0] == {"kind": FailureKind.MESSAGE_REJECTED.value}
     assert world.visible() == []
-
-
-def test_the_errors_of_an_operator_count_what_the_driver_has_written(
-    world: World, driver: Driver
-) -> None:
-    driver.run(0, [b"a"])
-    driver.run(1, [b"b"], [b"c", b"d"])
-    with pytest.raises(OperatorNeededError) as old:
-        Driver(world).run(0, [b"a"])
-    assert (old.value.data["partitions"], old.value.data["rows"]) == ([0, 1], 3)
-
-
-def test_a_lost_log_is_noticed_if_only_the_driver_has_committed(
-    world: World, driver: Driver
-) -> None:
-    driver.run(0, [b"a"])
-    del world.cluster.topics[world.options.log_topic]
-    with pytest.raises(OperatorNeededError) as lost:
-        Driver(world).run(0, [b"a"])
-    assert lost.value.data["transactions"] == [world.options.names.driver]
-    assert "[]" not in str(lost.value)
-    assert world.visible() == [b"a"]
-
-
-def test_a_topic_of_the_column_is_kept_with_the_decision(world: World) -> None:
-    """Two identities of one query are recognised by the topics that they write."""
-    driver = Driver(world)
-    driver.run(0, [b"a"])
-    assert decisions(world)[-1].topics.keys() == {"out"}
-    other = replace(world.options, names=QueryNames("eos-sink", "moved"))
-    moved = Driver(World([], options=other, cluster=world.cluster))
-    with pytest.raises(OperatorNeededError):
-        moved.run(0, [b"a"])
 
 
 def playing(batches: list[Batch], *strikes: Strike, same_jvm: bool = False) -> Story:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from eos_sink.driver.planner import Planner
@@ -45,15 +43,6 @@ def test_a_query_whose_log_was_deleted_stops_before_it_writes_a_decided_batch_ag
     assert world.visible() == [b"a", b"c"]
 
 
-def test_it_stops_again_at_each_start(world: World) -> None:
-    Driver(world).run(0, [b"a"])
-    delete_log(world)
-    driver = Driver(world)
-    first = stopped(world, driver)
-    assert stopped(world, driver).data == first.data
-    assert stopped(world).data == first.data
-
-
 def test_the_drivers_own_id_is_trace_enough(world: World) -> None:
     """A late attempt has taken the task's id, which hides that it was committed."""
     Driver(world).run(0, [b"a"])
@@ -61,13 +50,6 @@ def test_the_drivers_own_id_is_trace_enough(world: World) -> None:
     delete_log(world)
     assert stopped(world).data["transactions"] == [world.options.names.driver]
     assert stopped(world).data["partitions"] == []
-
-
-def test_a_tasks_id_is_trace_enough(world: World) -> None:
-    Driver(world).run(0, [b"a"])
-    world.cluster.coordinator.init(world.options.names.driver, 60_000)
-    delete_log(world)
-    assert stopped(world).data["transactions"] == [world.options.names.task(0, 0)]
 
 
 @pytest.mark.parametrize("moment", ["control.check_timeout", "log_producer.init"])
@@ -81,36 +63,6 @@ def test_a_start_that_ends_before_its_record_leaves_the_trace(world: World, mome
         killed.planner.plan()
     delete_log(world)
     assert stopped(world).data["transactions"] == [world.options.names.driver]
-
-
-def test_another_log_by_mistake_is_noticed(world: World) -> None:
-    Driver(world).run(0, [b"a"])
-    other = World([], cluster=world.cluster, options=world.options)
-    log = world.cluster.topics.pop(world.options.log_topic)
-    stopped(other)
-    world.cluster.topics[world.options.log_topic] = log
-    Driver(world).run(0, [b"a"])
-    assert world.visible() == [b"a"]
-
-
-def test_what_other_queries_have_committed_is_no_trace(world: World) -> None:
-    Driver(world).run(0, [b"a"])
-    delete_log(world)
-    names = replace(world.options.names, query="another-0123456789")
-    other = World([], cluster=world.cluster, options=replace(world.options, names=names))
-    Driver(other).run(0, [b"b"])
-    assert world.visible() == [b"a", b"b"]
-
-
-def test_a_query_that_never_decided_anything_starts_whatever_it_has_left_open(
-    world: World,
-) -> None:
-    driver = Driver(world)
-    names = world.options.names
-    identity = world.cluster.coordinator.init(names.task(0, 0), 60_000)
-    world.cluster.coordinator.open(names.task(0, 0), identity)
-    driver.run(0, [b"a"])
-    assert world.visible() == [b"a"]
 
 
 def test_without_any_trace_the_query_starts_again(world: World) -> None:

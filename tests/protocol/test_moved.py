@@ -38,25 +38,6 @@ def test_a_batch_that_was_decided_at_the_old_place_is_not_written_at_the_new_one
     assert stop.value.remedy.startswith("Start the query once as it was then")
 
 
-def test_a_checkpoint_that_is_further_back_is_noticed_too(world: World) -> None:
-    driver = Driver(world)
-    driver.run(0, [b"a"])
-    driver.run(1, [b"b"])
-    with pytest.raises(OperatorNeededError):
-        Driver(moved(world)).run(0, [b"a"])
-    assert world.visible() == [b"a", b"b"]
-
-
-def test_a_stream_that_ran_before_another_at_the_old_place_is_noticed_too(world: World) -> None:
-    Driver(world).run(0, [b"a"])
-    Driver(world, "stream-2").run(0, [b"b"])
-    with pytest.raises(OperatorNeededError, match="under another identity") as stop:
-        Driver(moved(world)).run(0, [b"a"])
-    assert "begins behind batch 0 of" in stop.value.remedy
-    Driver(moved(world)).run(1, [b"c"])
-    assert world.visible() == [b"a", b"b", b"c"]
-
-
 def test_an_operator_may_drop_the_old_places_decision(world: World) -> None:
     driver = Driver(world)
     driver.run(0, [b"a"])
@@ -115,15 +96,6 @@ def test_a_batch_that_the_former_identity_decides_meanwhile_is_noticed(world: Wo
     assert world.visible() == [b"a", b"b"]
 
 
-def test_a_copy_that_writes_to_another_topic_is_another_query(world: World) -> None:
-    Driver(world).run(0, [b"a"])
-    copy = moved(world)
-    copy.options = replace(copy.options, topic="other")
-    copy.cluster.create_topic("other", 1)
-    Driver(copy).run(0, [b"a"])
-    assert [entry.value for entry in world.cluster.read_committed("other")] == [b"a"]
-
-
 def test_a_frame_that_an_earlier_run_has_decided_is_not_written_under_another_identity(
     world: World,
 ) -> None:
@@ -135,27 +107,10 @@ def test_a_frame_that_an_earlier_run_has_decided_is_not_written_under_another_id
     assert world.visible() == [b"a"]
 
 
-@pytest.mark.parametrize(("rows", "spark_run"), [(b"a", "one"), (b"b", "two")])
-def test_a_run_may_write_frames_of_one_batch_under_several_identities(
-    world: World, rows: bytes, spark_run: str
-) -> None:
-    Job(world).run(FRAMES(5), [b"a"], spark_run="one")
-    Job(moved(world)).run(FRAMES(5), [rows], spark_run=spark_run)
-    assert world.visible() == sorted([b"a", rows])
-
-
 def to_other_topic(world: World) -> World:
     if "other" not in world.cluster.topics:
         world.cluster.create_topic("other", 1)
     return World([], cluster=world.cluster, options=replace(world.options, topic="other"))
-
-
-def test_the_topic_of_another_stream_there_says_nothing_about_this_one(world: World) -> None:
-    Driver(world).run(0, [b"a"])
-    Driver(to_other_topic(world), "stream-2").run(0, [b"b"])
-    with pytest.raises(OperatorNeededError, match="under another identity"):
-        Driver(moved(world)).run(0, [b"a"])
-    assert world.visible() == [b"a"]
 
 
 def test_a_copy_that_changes_to_the_topic_of_its_original_leaves_it(world: World) -> None:
@@ -166,15 +121,6 @@ def test_a_copy_that_changes_to_the_topic_of_its_original_leaves_it(world: World
     with pytest.raises(ConfigurationError, match="gone on under another identity"):
         Driver(world).run(2, [b"c"])
     assert world.visible() == [b"a", b"c"]
-
-
-def test_a_frame_of_an_older_batch_is_not_written_under_another_identity(world: World) -> None:
-    """Of an old copy of the checkpoint, when the writes were given other names."""
-    for batch in (5, 6):
-        Job(world).run(FRAMES(batch), [b"a%d" % batch], spark_run="one")
-    with pytest.raises(OperatorNeededError, match="under another identity"):
-        Job(moved(world)).run(FRAMES(5), [b"a5"], spark_run="two")
-    assert world.visible() == [b"a5", b"a6"]
 
 
 def test_what_is_lost_under_the_former_identity_stops_the_new_one(world: World) -> None:

@@ -152,10 +152,3 @@ def test_a_crash_in_a_rewrite_in_other_partitions_loses_and_doubles_nothing(
     judges = [story.world.judge for story in stories]
     decided = {d.partitions for judge in judges for d in judge.decisions() if d.batch.batch == 0}
     assert decided >= {1, 3, 5}
-
-
-def test_a_kill_needs_no_old_partitions_if_nothing_is_visible() -> None:
-    lost = play(inline="0").gates.index(Gate("control.end", Moment.BEFORE))
-    story = play(Strike(Fault.KILL_RUN, lost), Strike(Fault.TIME_OUT, lost + 1), inline="0")
-    assert story.errors == []
-    assert story.world.visible() == [b"a", b"b", b"c", b"d", b"last"]

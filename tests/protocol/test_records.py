@@ -37,13 +37,6 @@ def test_a_record_retires_a_stream_that_another_one_follows() -> None:
     assert record.seq == 5
 
 
-def test_a_fence_forgets_no_stream() -> None:
-    record = LogRecord(1, decided("b", 0), "w", (BatchId("a", 7),))
-    assert record.next(Change(record.decision), "v") == LogRecord(
-        2, record.decision, "v", record.retired
-    )
-
-
 def test_a_record_counts_the_plans_that_were_given_up_since_the_decision() -> None:
     record = LogRecord(1, decided("b", 0), "w")
     assert record.next(Change(record.decision), "v").given_up == 0
@@ -58,13 +51,6 @@ def test_a_record_counts_the_plans_that_were_given_up_since_the_decision() -> No
     assert first.next(Change(None, gives_up=True), "v").given_up == 2
     assert first.next(Change(None), "v").given_up == 1
     assert first.next(Change(decided("b", 0)), "v").given_up == 0
-
-
-def test_a_record_forgets_no_stream() -> None:
-    record = LogRecord(0, None, "")
-    for number in range(100):
-        record = record.next(Change(decided(f"stream-{number}", 0)), "w")
-    assert [each.stream for each in record.retired] == [f"stream-{n}" for n in range(99)]
 
 
 def test_a_stream_whose_decision_was_dropped_is_retired_by_another_one_only() -> None:

@@ -31,7 +31,7 @@ from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeKafka, FakeMember
 from tests.fakes.process import At, Moment
 from tests.protocol.driver import STREAM, Driver
-from tests.protocol.world import World, late_attempt, log
+from tests.protocol.world import World, late_attempt
 
 NOON_MS = 1_700_000_000_000
 
@@ -40,12 +40,6 @@ def named(world: World, pid: int, checkpoint: str, session: str = "") -> Driver:
     """A run that has its own name, and perhaps its own checkpoint."""
     run = Run("host-a", pid, NOON_MS, Origin("story", checkpoint), session=session)
     return Driver(world, run=run)
-
-
-def test_each_record_names_the_run_that_it_was_written_for(world: World) -> None:
-    run = named(world, 99, "/x")
-    run.run(0, [b"a"])
-    assert [record.run for record in log(world)] == [run.identity, run.identity]
 
 
 def told(error: SupersededError) -> str:
@@ -70,15 +64,6 @@ def test_two_queries_under_one_identity_are_both_named(world: World) -> None:
     assert "Two queries share one identity" in told(stop.value)
 
 
-def test_a_restart_is_called_a_restart(world: World) -> None:
-    old, new = named(world, 99, "/x"), named(world, 123, "/x")
-    reports = old.write(old.planner.plan(), 0, [b"a"])
-    new.planner.plan()
-    with pytest.raises(SupersededError) as stop:
-        old.committer.commit(reports)
-    assert "The same query was started again" in told(stop.value)
-
-
 def test_a_record_of_a_newer_run_replaces_a_planner_before_its_heartbeat_does(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,15 +77,6 @@ def test_a_record_of_a_newer_run_replaces_a_planner_before_its_heartbeat_does(
             old.planner.plan()
     assert "The same query was started again" in told(stop.value)
     old.run(1, [b"b"])
-
-
-def test_a_stale_drivers_task_names_who_has_taken_over(world: World) -> None:
-    old, new = named(world, 99, "/x"), named(world, 123, "/y")
-    plan = old.planner.plan()
-    new.planner.plan()
-    with pytest.raises(SupersededError) as stop:
-        old.write(plan, 0, [b"zombie"])
-    assert "Two queries share one identity" in told(stop.value)
 
 
 def test_a_fenced_task_of_a_stale_driver_blames_no_other_attempt(world: World) -> None:

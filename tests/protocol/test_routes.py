@@ -82,22 +82,6 @@ def test_a_batch_of_which_nothing_is_visible_goes_by_the_new_options(world: Worl
     assert latest(world).route == Route(OTHER)
 
 
-def test_a_batch_of_which_all_is_visible_is_not_written_again(world: World) -> None:
-    Driver(world).run(0, [b"a"], [b"b"])
-    change(world, topic=OTHER)
-    Driver(world).run(0, [b"a"], [b"b"])
-    Driver(world).run(1, [b"c"])
-    assert (world.visible(), in_other_topic(world)) == ([b"a", b"b"], [b"c"])
-
-
-def test_rows_with_a_column_topic_are_not_compared_with_rows_without(world: World) -> None:
-    """The column is a part of what is counted."""
-    Driver(world).run(0, [b"a"], [b"b"])
-    change(world, topic=None)
-    with pytest.raises(ConfigurationError, match=f"topic={TOPIC}"):
-        Driver(world).run(0, [b"a"], [b"b"])
-
-
 # --- another topic of that name
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -12,13 +11,11 @@ from eos_sink.driver.planner import Planner
 from eos_sink.errors import (
     Action,
     ClusterError,
-    ConfigurationError,
     OperatorNeededError,
     OutcomeUnknownError,
     SupersededError,
     UnfinishedError,
 )
-from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.resolve import Choice
 from eos_sink.protocol.model import BatchId
 from eos_sink.protocol.written import WrittenNumbers
@@ -82,15 +79,6 @@ def test_a_version_that_was_written_before_is_skipped_whatever_rows_it_has(
     assert world.visible() == [b"a", b"b"]
     assert "version 2 of txnAppId 'loads' is skipped" in caplog.text
     assert "2 rows" in caplog.text
-
-
-def test_a_number_below_all_that_are_kept_is_refused(world: World, job: Job) -> None:
-    plan = replace(job.planner.plan(), written=WrittenNumbers(((20, 30),), forgotten_below=10))
-    with pytest.raises(ConfigurationError) as stop:
-        job.write(plan, LOADS(9), [b"a"])
-    assert stop.value.data == {"batch": 9, "forgotten_below": 10}
-    job.committer.commit(job.write(plan, LOADS(10), [b"b"]))
-    assert world.visible() == [b"b"]
 
 
 @pytest.mark.parametrize("batch", [once("1"), LOADS(1)], ids=["once", "version"])
@@ -283,8 +271,3 @@ def test_a_recovery_whose_record_others_have_followed_makes_no_plan(world: World
         job.planner.plan()
     job.run(once("1"), [b"a"])
     assert world.visible() == [b"a", b"b"]
-
-
-def test_the_register_reads_all_records_of_its_query(world: World, job: Job) -> None:
-    job.run(once("1"), [b"a"])
-    assert [each.seq for each in job.committer._register.records(Deadline(1))] == [1, 2, 3]
