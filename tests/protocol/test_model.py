@@ -48,11 +48,6 @@ def test_a_fingerprint_stays_within_64_bits(one: RowDigest, other: RowDigest) ->
     assert 0 <= (one + other).fingerprint < 2**64
 
 
-def test_batches_of_different_streams_are_different_batches() -> None:
-    assert BatchId("old", 0) != BatchId("new", 0)
-    assert BatchId("old", 0) == BatchId("old", 0)
-
-
 def test_a_decision_names_each_transaction_by_id_producer_and_epoch() -> None:
     entries = tuple(
         Prepared(p, 100 + p, 3, RowDigest(1, 2, 3), Position("t", p, 7)) for p in (0, 2)

@@ -60,15 +60,6 @@ def test_a_lower_version_that_was_never_written_is_written(world: World, job: Jo
     assert world.visible() == [b"24", b"25"]
 
 
-def test_of_two_overlapping_jobs_each_gets_its_version_written(world: World, job: Job) -> None:
-    plan = job.planner.plan()
-    Job(world).run(LOADS(2), [b"2"])
-    with pytest.raises(SupersededError):
-        job.write(plan, LOADS(1), [b"1"])
-    job.run(LOADS(1), [b"1"])
-    assert world.visible() == [b"1", b"2"]
-
-
 def test_a_version_that_was_written_before_is_skipped_whatever_rows_it_has(
     world: World, job: Job, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eos_sink.protocol.written import MOST_RANGES, WrittenNumbers, draw_number
+from eos_sink.protocol.written import WrittenNumbers, draw_number
 
 numbers = st.integers(0, 40) | st.integers(0, 2**63 - 1)
 
@@ -27,29 +25,6 @@ def test_exactly_what_was_added_is_contained_in_any_order(added: list[int], othe
     assert not found.forgets(other)
     assert found.highest == max(added, default=-1)
     assert found == written(sorted(added))
-
-
-@given(st.lists(numbers))
-def test_ranges_are_apart_and_in_order(added: list[int]) -> None:
-    ranges = written(added).ranges
-    assert all(low <= high for low, high in ranges)
-    assert all(mine[1] + 1 < after[0] for mine, after in pairwise(ranges))
-
-
-@given(st.integers(0, 3), st.integers(1, 10))
-def test_the_lowest_numbers_are_forgotten_and_no_other(start: int, more: int) -> None:
-    every = [start + 2 * n for n in range(MOST_RANGES + more)]
-    found = written(every)
-    assert len(found.ranges) == MOST_RANGES
-    gone, kept = every[:more], every[more:]
-    assert all(number in found for number in kept)
-    assert all(number not in found and found.forgets(number) for number in gone)
-    assert not any(found.forgets(number + 1) for number in every[more - 1 :])
-
-
-def test_consecutive_numbers_are_never_forgotten() -> None:
-    found = written(list(range(3 * MOST_RANGES)))
-    assert found == WrittenNumbers(((0, 3 * MOST_RANGES - 1),))
 
 
 @given(st.integers(-1, 2**62), st.integers(0, 2**42))
