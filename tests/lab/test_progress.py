@@ -9,6 +9,7 @@ import time
 import pytest
 
 from eos_sink_lab.progress import Progress
+from tests.fakes.clock import FakeClock
 from tests.terminal import Terminal
 
 pytestmark = pytest.mark.usefixtures("colours")
@@ -22,23 +23,13 @@ def test_without_rich_a_terminal_gets_plain_text(monkeypatch: pytest.MonkeyPatch
     assert terminal.getvalue() == "   0.0 s  news\n"
 
 
-class Clock:
-    """A monotonic clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_in_a_pipe_progress_is_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, out = Clock(), io.StringIO()
+    clock, out = FakeClock(0), io.StringIO()
     monkeypatch.setattr(time, "monotonic", clock)
     with Progress(out, every_s=5) as progress:
         progress.step("reading", 100)
         for second in range(12):
-            clock.now = float(second)
+            clock.advance(min(second, 1))
             progress.at(second * 10, second * 1000, "0 doubled")
         progress.say("news")
     assert out.getvalue().splitlines() == [

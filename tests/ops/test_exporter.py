@@ -24,6 +24,7 @@ from eos_sink.kafka_config.acls import Resource
 from eos_sink.metrics.names import STEP_SECONDS, Count, Gauge
 from eos_sink.ops.exporter import ReaderDelays, Scraper, write_text
 from tests.fakes.admin import FakeAdmin
+from tests.fakes.clock import FakeClock
 from tests.prometheus.promtool import METRICS, promtool
 from tests.protocol.checkpoint import Checkpoint
 from tests.protocol.driver import Driver, Timed
@@ -35,16 +36,6 @@ from tests.protocol.world import TOPIC, World, options
 VOTE_LEFT_S = 58
 
 Samples = dict[str, dict[tuple[str, ...], float]]
-
-
-class Clock:
-    """Seconds that a test moves on."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Watched(FakeAdmin):
@@ -70,7 +61,7 @@ class Scraped:
 
     def __init__(self, world: World, interval: float = 0.0) -> None:
         self.admin = Watched(world.cluster)
-        self.clock = Clock()
+        self.clock = FakeClock()
         self.connected = 0
         prefix = world.options.names.prefix
         self.scraper = Scraper(self._connect, prefix, 8.0, interval, self.clock)
@@ -149,7 +140,7 @@ def test_open_transactions_are_shown_with_their_age_and_the_delay_of_readers(wor
     assert first["eos_sink_readers_held_seconds"][TOPIC,] == 0
     assert first["eos_sink_oldest_transaction_age_seconds"][query,] >= 0
     assert first["eos_sink_least_time_left_seconds"][query,] <= 60
-    scraped.clock.now += 30
+    scraped.clock.advance(30)
     assert scraped.samples()["eos_sink_readers_held_seconds"][TOPIC,] == 30
 
 
@@ -299,10 +290,10 @@ def test_one_look_serves_all_who_ask_within_the_interval(world: World) -> None:
     for _ in range(3):
         scraped.text()
     assert scraped.admin.looks == 1
-    scraped.clock.now += 4.9
+    scraped.clock.advance(4.9)
     scraped.text()
     assert scraped.admin.looks == 1
-    scraped.clock.now += 0.2
+    scraped.clock.advance(0.2)
     scraped.text()
     assert scraped.admin.looks == 2
 
