@@ -333,6 +333,7 @@ NOTE = StartNote("", 0, topics={"in": "old", "unread": "x"})
     [
         (NONE_YET, NOTE, Reason.FIRST_OF_OLD_TOPIC),
         (record(None), NOTE, Reason.POSITION_OF_OLD_TOPIC),
+        (NONE_YET, replace(NOTE, topics={"in": "id"}), None),
         (record(None), replace(NOTE, topics={"in": "id"}), None),
         (record(None), replace(NOTE, topics={}), None),
         # The position has the ids itself.
