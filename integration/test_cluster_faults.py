@@ -96,8 +96,8 @@ def move_group_coordinator(query: ClusterQuery) -> None:
 MOVES: dict[Callable[[ClusterQuery], None], tuple[str, ...]] = {
     move_output_leader: ("settling",),
     move_log_leader: ("deciding",),
-    move_task_coordinator: ("prepared", "settling"),
-    move_driver_coordinator: ("deciding",),
+    move_task_coordinator: ("settling",),
+    move_driver_coordinator: (),
     move_group_coordinator: ("recovering",),
 }
 

@@ -21,8 +21,8 @@ MOST_RUNS = 8
 # Two rows in one transaction, one in another, and a partition without rows.
 BATCHES: list[Batch] = [[[b"a", b"b"], [b"c"]], [[b"d"], []]]
 SAMPLES = int(os.environ.get("EOS_FAULT_SAMPLES", "90"))
-# Of the gates at which a fault is tried: `make test` has every fifth one.
-STEPS = [5, pytest.param(1, marks=pytest.mark.long)]
+# Of the gates at which a fault is tried: `make test` has every tenth one.
+STEPS = [10, pytest.param(1, marks=pytest.mark.long)]
 # After these a query goes on by itself, without a user who does something about them.
 FAULTS = (
     Fault.KILL_RUN,
