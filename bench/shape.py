@@ -17,13 +17,13 @@ class Shape:
         batches: how many a query runs in its turn.
         warm_up: how many of them, the first ones, are not measured.
         value_bytes: length of a value: a number, a hash of it, and the alphabet over and over.
-        varies: lengths are between half of it and one and a half.
+        varies: in Spark, lengths are between half of it and one and a half.
         key_bytes: length of a key, one of 100,000 different ones; 0 for none.
         headers: how many, of 20 bytes each.
         partitions: of the topic.
         compression: `compression.type` of the producers.
         linger_ms, batch_bytes: their `linger.ms` and `batch.size`; None: each client's default.
-        arrow_rows: Spark hands to Python at most so many at once; None: its default, 10,000.
+        arrow_rows: Spark hands to Python at most so many at once.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Shape:
     compression: str = "none"
     linger_ms: int | None = 5
     batch_bytes: int | None = 256 * 1024
-    arrow_rows: int | None = None
+    arrow_rows: int = 10_000
 
     def __post_init__(self) -> None:
         if not 0 < self.warm_up < self.batches:
@@ -77,9 +77,6 @@ class Shape:
 
     def value(self, number: int) -> bytes:
         """A value of the same form, for peers without Spark: equally long and repetitive."""
-        hashed = number * 0x9E3779B97F4A7C15 % 2**64
-        length = self.value_bytes
-        if self.varies:
-            length = length // 2 + hashed % length
-        filled = f"{number}-{hashed:016X}-" + _FILL * (length // len(_FILL) + 1)
-        return filled[:length].encode()
+        text = f"{number}-{number * 0x9E3779B97F4A7C15 % 2**64:016X}-"
+        filled = text + _FILL * (self.value_bytes // len(_FILL) + 1)
+        return filled[: self.value_bytes].encode()

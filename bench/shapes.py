@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from bench.shape import Shape
 
@@ -10,9 +11,23 @@ MAIN = Shape("100 B", 1_000_000, 5, 2)
 """The shape of `make bench`."""
 KEYS = Shape("100 B, keys", 1_000_000, 5, 2, key_bytes=9, partitions=4)
 _KILOBYTE = replace(KEYS, name="1 KB, keys", rows=100_000, value_bytes=1_000)
-_VARIES = replace(_KILOBYTE, name="1 KB, keys, lengths differ", varies=True)
 _LARGE = replace(KEYS, name="10 KB, keys", rows=10_000, value_bytes=10_000)
-_REQUESTS = "linger 20 ms, batch.size 1 MiB"
+
+
+def _but(shape: Shape, what: str, **changes: Any) -> Shape:
+    return replace(shape, name=f"{shape.name}, {what}", **changes)
+
+
+def _defaults(shape: Shape) -> Shape:
+    return _but(shape, "defaults", linger_ms=None, batch_bytes=None)
+
+
+def _requests(shape: Shape) -> Shape:
+    changes = {"linger_ms": 20, "batch_bytes": 1024 * 1024}
+    return _but(shape, "linger 20 ms, batch.size 1 MiB", **changes)
+
+
+_VARIES = _but(_KILOBYTE, "lengths differ", varies=True)
 
 SHAPES = (
     MAIN,
@@ -22,13 +37,13 @@ SHAPES = (
     Shape("100 B, 3 headers", 500_000, 5, 2, headers=3),
     Shape("100 B, zstd", 1_000_000, 5, 2, compression="zstd"),
     KEYS,
-    replace(KEYS, name=f"{KEYS.name}, {_REQUESTS}", linger_ms=20, batch_bytes=1024 * 1024),
-    replace(KEYS, name=f"{KEYS.name}, defaults", linger_ms=None, batch_bytes=None),
+    _requests(KEYS),
+    _defaults(KEYS),
     _KILOBYTE,
     _VARIES,
-    replace(_VARIES, name=f"{_VARIES.name}, {_REQUESTS}", linger_ms=20, batch_bytes=1024 * 1024),
-    replace(_VARIES, name=f"{_VARIES.name}, 500 rows at once", arrow_rows=500),
-    replace(_KILOBYTE, name=f"{_KILOBYTE.name}, defaults", linger_ms=None, batch_bytes=None),
+    _requests(_VARIES),
+    _but(_VARIES, "500 rows at once", arrow_rows=500),
+    _defaults(_KILOBYTE),
     _LARGE,
-    replace(_LARGE, name=f"{_LARGE.name}, 100 rows at once", arrow_rows=100),
+    _but(_LARGE, "100 rows at once", arrow_rows=100),
 )

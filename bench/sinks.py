@@ -107,9 +107,8 @@ def takes_part(peer: str, shape: Shape) -> bool:
     depend on the topic or on compression."""
     if peer in STREAMS:
         return peer != "noop" or shape is MAIN
-    plain = not shape.key_bytes and not shape.headers
-    usual = (shape.partitions, shape.compression) == (MAIN.partitions, MAIN.compression)
-    return plain and (usual or peer == FLINK)
+    plain = not (shape.key_bytes or shape.headers or shape.varies)
+    return plain and (shape.compression == MAIN.compression or peer == FLINK)
 
 
 def _turn(scene: Scene, peer: str, shape: Shape, where: str) -> None:

@@ -109,7 +109,7 @@ class Bench:
                 writer = rows.writeStream.format(sink).options(**options)
             else:
                 writer = rows.writeStream.foreachBatch(function)
-            self._spark.conf.set(_ARROW_ROWS, shape.arrow_rows or 10_000)
+            self._spark.conf.set(_ARROW_ROWS, shape.arrow_rows)
             query = writer.option("checkpointLocation", checkpoint).start()
             try:
                 first = _wait_batch(query, sink, shape.warm_up - 1, deadline)
