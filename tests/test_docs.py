@@ -272,6 +272,13 @@ def test_each_link_leads_somewhere(page: Path) -> None:
             assert anchor in anchors(there), target
 
 
+@pytest.mark.parametrize("page", [p for p in PAGES if p.name != "design.md"], ids=lambda p: p.name)
+def test_each_thing_has_the_name_of_the_glossary(page: Path) -> None:
+    """docs/how-it-works.md#words."""
+    others = r"small tasks?|rejected rows?|repetitions?"
+    assert re.findall(others, page.read_text(), re.IGNORECASE) == []
+
+
 def test_pages_install_from_a_clone_exactly_while_there_is_no_package() -> None:
     clone = re.compile(r"""PyPI yet|pip (?:install|wheel)\b[^`\n]* "?\.(?:\[\w+\]"|[`\s])""")
     found = {page.name for page in PAGES if clone.search(page.read_text())}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from xml.etree import ElementTree
+
+import pytest
 
 from eos_sink.kafka_config.acls import Permissions
 from tests.snippets import ROOT
-from tools import badges
+from tools import badges, dark
 from tools.charts import CHARTS
 from tools.pictures import FOLDER, draw
 
@@ -52,3 +55,16 @@ def test_the_badges_say_what_the_package_is() -> None:
     ElementTree.fromstring(drawn)
     first = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[2]
     assert all(value.lower() in first.lower() for value in badges.badges().values())
+
+
+# Badges suit both, and a terminal is dark itself.
+SUIT_BOTH = {"badges.svg", "watch.svg"}
+
+
+@pytest.mark.parametrize(
+    "picture", sorted((ROOT / "docs").rglob("*.svg")), ids=lambda path: path.name
+)
+def test_a_picture_suits_a_dark_page(picture: Path) -> None:
+    text = picture.read_text(encoding="utf-8")
+    assert dark.is_adapted(text) == (picture.name not in SUIT_BOTH)
+    ElementTree.fromstring(text)

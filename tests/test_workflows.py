@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from eos_sink_lab.testing.java import MINIMUM_JAVA
@@ -117,3 +118,10 @@ def test_the_form_for_bugs_names_each_error_class() -> None:
     }
     classes = fields["error"]["attributes"]["options"]
     assert classes[1:-1] == [kind.__name__ for kind in ERRORS]
+
+
+@pytest.mark.parametrize("tool", ["ruff check", "ruff format", "mypy", "lint-imports"])
+def test_the_hooks_run_what_make_lint_runs(tool: str) -> None:
+    (local,) = (r for r in load(ROOT / ".pre-commit-config.yaml")["repos"] if r["repo"] == "local")
+    assert any(hook["entry"].startswith(f".venv/bin/{tool}") for hook in local["hooks"])
+    assert f"$(BIN)/{tool}" in (ROOT / "Makefile").read_text()
