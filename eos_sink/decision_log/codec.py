@@ -11,10 +11,10 @@ import contextlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 from types import UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from eos_sink.errors import OperatorNeededError
 from eos_sink.messages import Reason, stop
@@ -64,8 +64,8 @@ def decode_as(kind: type[D], value: bytes, where: str) -> D:
         document = json.loads(value)
         if document["format"] != FORMAT:
             raise ValueError(f"format {document['format']}")
-        decoded: D = _decode_object(kind, document)
-        return decoded
+        of: Any = kind
+        return cast(D, _object_decoder(of)(document))
     # Another program may have written anything, such as a thousand brackets.
     except (
         ValueError,
@@ -134,35 +134,39 @@ def _defaults(kind: Any) -> list[tuple[str, Any]]:
     return [(of.name, default) for of, default in zip(every, made, strict=True)]
 
 
-def _decode(kind: Any, value: Any) -> Any:
+@cache
+def _decoder(kind: Any) -> Callable[[Any], Any]:
+    """The function that decodes values of a type. Types are looked at once: a plan reads each
+    record of its query, and a record may have ten thousand tasks."""
     origin, args = get_origin(kind), get_args(kind)
     if kind in _OWN:
-        return _OWN[kind][1](value)
-    if is_dataclass(kind):
-        return _decode_object(kind, value)
+        return _OWN[kind][1]
+    if hasattr(kind, "__dataclass_fields__"):
+        return _object_decoder(kind)
     if origin is UnionType:
-        return _decode(args[0], value)
+        return _decoder(args[0])
     if origin in (tuple, frozenset):
-        return origin(_decode(args[0], each) for each in _typed(list, value))
+        of = _decoder(args[0])
+        return lambda values: origin(map(of, _typed(list, values)))
     if origin is Mapping:
-        return _decode_offsets(value) if args[1] is int else _decode_names(value)
-    return _number(value) if kind is int else _typed(kind, value)
+        return _decode_offsets if args[1] is int else _decode_names
+    return _number if kind is int else partial(_typed, kind)
 
 
-def _decode_object(kind: Any, document: Any) -> Any:
-    hints = _hints(kind)
-    if kind in _ARRAYS:
-        document = dict(zip(hints, _typed(list, document), strict=True))
+@cache
+def _object_decoder(kind: Any) -> Callable[[Any], Any]:
+    hints = get_type_hints(kind)
+    decoders = {name: _decoder(of) for name, of in hints.items()}
     unset = {name: None for name, of in hints.items() if type(None) in get_args(of)}
-    found = {
-        name: _decode(of, document[name])
-        for name, of in hints.items()
-        if name in _typed(dict, document)
-    }
-    return kind(**{**unset, **found})
 
+    def decode_object(document: Any) -> Any:
+        if kind in _ARRAYS:
+            document = dict(zip(hints, _typed(list, document), strict=True))
+        _typed(dict, document)
+        found = {name: of(document[name]) for name, of in decoders.items() if name in document}
+        return kind(**unset | found)
 
-_hints = cache(get_type_hints)
+    return decode_object
 
 
 def _encode_decision(decision: Decision) -> dict[str, Any]:
@@ -185,14 +189,14 @@ def _encode_decision(decision: Decision) -> dict[str, Any]:
 
 
 def _decode_decision(document: Any) -> Decision:
-    decision: Decision = _decode_object(Decision, {"digest": 0, **document, "prepared": []})
-    topics = list(decision.topics)
+    decision: Decision = _object_decoder(Decision)({"digest": 0, **document, "prepared": []})
+    topics, decode_digest = list(decision.topics), _decoder(RowDigest)
     prepared = tuple(
         Prepared(
             _number(partition),
             _number(producer_id),
             _number(epoch),
-            _decode(RowDigest, digest),
+            decode_digest(digest),
             Position(topics[_number(topic)], _number(place), _number(offset)),
         )
         for partition, producer_id, epoch, *digest, topic, place, offset in document["prepared"]

@@ -16,19 +16,16 @@ STEP_SECONDS = f"{NAMESPACE}_step_seconds"
 class _Named(Enum):
     """A name, its meaning and its labels in Prometheus."""
 
+    label: str
     meaning: str
     labels: tuple[str, ...]
 
     def __new__(cls, name: str, meaning: str, *labels: str) -> _Named:
         member = object.__new__(cls)
-        member._value_ = name
+        member._value_ = member.label = name
         member.meaning = meaning
         member.labels = tuple(label for label in labels or ("query",) if label)
         return member
-
-    @property
-    def label(self) -> str:
-        return str(self.value)
 
 
 class Step(_Named):
