@@ -133,7 +133,9 @@ def evidence_document(evidence: BatchEvidence) -> dict[str, Any]:
             for tail in evidence.tails
         ],
         "in_doubt": sorted(evidence.view.doubtful),
-        "undecided_ids": [transaction.transactional_id for transaction in evidence.undecided],
+        "undecided_ids": None
+        if evidence.undecided is None
+        else [transaction.transactional_id for transaction in evidence.undecided],
         "committed_without_record": evidence.committed,
         "not_seen": evidence.unseen,
     }

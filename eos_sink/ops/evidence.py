@@ -111,8 +111,9 @@ class BatchEvidence(BatchRecord):
         log: the topic of the decision log.
         tasks: by partition.
         tails: the ends of the topics that its transactions have written to.
-        undecided: the query's open transactions that its latest decision does not name.
-        committed: ids that were committed although the log has no record.
+        undecided: the query's open transactions that its latest decision does not name; None: they
+            could not be listed.
+        committed: ids that were committed although the log has no record; None: it is not seen.
         hosts: those of the members of the query's group; None: the group could not be read.
         unseen: what could not be read.
     """
@@ -120,8 +121,8 @@ class BatchEvidence(BatchRecord):
     log: str = ""
     tasks: tuple[TransactionEvidence | OtherTask, ...] = ()
     tails: tuple[PartitionTail, ...] = ()
-    undecided: tuple[Transaction, ...] = ()
-    committed: tuple[str, ...] = ()
+    undecided: tuple[Transaction, ...] | None = ()
+    committed: tuple[str, ...] | None = ()
     hosts: tuple[str, ...] | None = ()
     unseen: tuple[str, ...] = ()
 
@@ -139,7 +140,7 @@ class BatchEvidence(BatchRecord):
     def view(self) -> View:
         """What a driver would know of the query, if the batch is its latest one."""
         found = tuple(each.evidence for each in self.transactions)
-        return View(self.names, self.history.entry, found, listed=frozenset(self.undecided))
+        return View(self.names, self.history.entry, found, listed=frozenset(self.undecided or ()))
 
     @property
     def needs(self) -> dict[Need, list[int]]:
@@ -167,21 +168,28 @@ def gather_evidence(
     if tail:
         with _noting(unseen):
             transactions, tails = _read_ends(admin, evidence, tail, deadline)
-    states: list[TransactionState] = []
+    states: list[TransactionState] | None = None
     with _noting(unseen):
         states = admin.control().list_transactions(f"{names.group}-", deadline)
     hosts: tuple[str, ...] | None = None
     with _noting(unseen):
         hosts = list_hosts(admin.describe_groups([names.group], deadline)[names.group])
-    tasks: list[TransactionEvidence | OtherTask] = [*transactions, *list_others(batch, states)]
-    committed = [state.transaction.transactional_id for state in states if state.has_committed]
+    others = list_others(batch, states or ())
+    tasks: list[TransactionEvidence | OtherTask] = [*transactions, *others]
+    left: tuple[Transaction, ...] | None = None
+    committed: tuple[str, ...] | None = () if history.is_seen else None
+    if states is not None:
+        left = tuple(undecided(names, states, history.decision))
+        if not (history.is_seen or history.unread):
+            ids = [each.transaction.transactional_id for each in states if each.has_committed]
+            committed = tuple(sorted(ids))
     return BatchEvidence(
         **vars(batch),
         log=admin.log_topic,
         tasks=tuple(sorted(tasks, key=lambda task: task.partition)),
         tails=tuple(tails),
-        undecided=tuple(undecided(names, states, history.decision)),
-        committed=() if history.is_seen or history.unread else tuple(sorted(committed)),
+        undecided=left,
+        committed=committed,
         hosts=hosts,
         unseen=tuple(unseen),
     )

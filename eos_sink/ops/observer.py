@@ -120,8 +120,7 @@ class Observer:
             for state in states.get(None, ())
             if state.transaction.transactional_id.startswith(self._prefix)
         )
-        # A partition of the log that was not read may have the queries.
-        unrecorded = () if known or not self._is_whole else self._list_unrecorded(deadline)
+        unrecorded = () if known else self._list_unrecorded(deadline)
         holders = self._find_holders(queries, ends, deadline)
         found = Snapshot(
             at_ms,
@@ -178,12 +177,14 @@ class Observer:
                 found = list_open(self._prefix, share, TransactionStatus.ONGOING)
         return found
 
-    def _list_unrecorded(self, deadline: Deadline) -> tuple[str, ...]:
-        """Nothing is committed without a record, so a log without queries may have lost them."""
-        states: list[TransactionState] = []
-        with self._collect_problems():
-            states = list_committed(self._admin, self._prefix, _share(deadline))
-        return tuple(each.transaction.transactional_id for each in states)
+    def _list_unrecorded(self, deadline: Deadline) -> tuple[str, ...] | None:
+        """Nothing is committed without a record, so a log without queries may have lost them, if
+        it was read as a whole."""
+        if self._is_whole:
+            with self._collect_problems():
+                states = list_committed(self._admin, self._prefix, _share(deadline))
+                return tuple(each.transaction.transactional_id for each in states)
+        return None
 
     def _gather_evidence(
         self, known: dict[str, History], names: dict[str, QueryNames], deadline: Deadline

@@ -250,7 +250,8 @@ class Snapshot:
         problems: what could not be read; everything else is complete.
         records: new records since the previous snapshot, oldest first; in the first one, all.
         unrecorded: if the log has no query: ids under the prefix whose last transaction was
-            committed, so there was a record of their query.
+            committed, so there was a record of their query; None: they could not be listed, or not
+            all of the log was read.
         holders: what readers of these topics wait for, without transactions that are under way.
         is_whole: all partitions of the log were read.
     """
@@ -262,7 +263,7 @@ class Snapshot:
     unreadable: tuple[Unreadable, ...]
     problems: tuple[Problem, ...]
     records: tuple[Written, ...] = ()
-    unrecorded: tuple[str, ...] = ()
+    unrecorded: tuple[str, ...] | None = ()
     holders: tuple[Holder, ...] = ()
     is_whole: bool = True
 
@@ -281,11 +282,13 @@ class Snapshot:
         """The same, about these queries only."""
         hidden = tuple(each.history.hidden for each in queries if each.history.hidden)
         starts = tuple(f"{each.names.group}-" for each in queries)
-        own = tuple(each for each in self.unrecorded if each.startswith(starts))
+        unrecorded = self.unrecorded
+        if unrecorded is not None:
+            unrecorded = tuple(each for each in unrecorded if each.startswith(starts))
         topics = {topic for each in queries for topic in each.topics}
         holders = tuple(each for each in self.holders if each.topic in topics)
-        seen = replace(self, queries=queries, unknown=(), unreadable=hidden, unrecorded=own)
-        return replace(seen, holders=holders)
+        seen = replace(self, queries=queries, unknown=(), unreadable=hidden)
+        return replace(seen, holders=holders, unrecorded=unrecorded)
 
     def query(self, name: str) -> QueryStatus | None:
         return next((each for each in self.queries if each.query == name), None)

@@ -279,6 +279,7 @@ def test_what_was_not_seen_is_named_and_nothing_is_chosen(world: World, ops: Ope
     explained = ops.explains(0)
     # Whether it is visible is not seen either.
     assert (explained.unseen, explained.exit_code) == (True, ExitCode.FAILED)
+    assert explained.document["undecided_ids"] is None
     status = ops.status()
     assert cells(status)[0][6:10] == ["?"] * 4
     assert [status.document["queries"][0][key] for key in ("open", "undecided")] == [None] * 2

@@ -301,7 +301,7 @@ def test_a_partition_of_the_log_without_a_leader_is_not_seen_and_nothing_is_know
     partition.has_leader = False
     eye = Eye(world)
     found = eye.snapshot()
-    assert (found.is_whole, found.unrecorded, found.queries) == (False, (), ())
+    assert (found.is_whole, found.unrecorded, found.queries) == (False, None, ())
     assert [each.kind for each in find_alerts(found)] == [AlertKind.UNSEEN]
     partition.has_leader = True
     assert (eye.snapshot().is_whole, kinds(eye)) == (True, [])
