@@ -1,29 +1,23 @@
-"""The seeds of this run: they come from the clock, and from EOS_SEED if it is set.
+"""What this run draws: it comes from the clock, and from EOS_SEED if it is set.
 
-The report's header shows the first one, and so does the end of a report with failures.
+The report's header shows the seed, and so does the end of a report with failures.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from random import Random
-from typing import Any
+from typing import TypeVar
 
-import pytest
+T = TypeVar("T")
 
 
 def chance(*names: object) -> Random:
     """What this run draws for something with these names."""
-    return Random(" ".join(map(str, (_first(), *names))))
+    return Random(" ".join(map(str, (os.environ["EOS_SEED"], *names))))
 
 
-def drawn(count: int = 1) -> list[Any]:
-    """Seeds as parameters of a test of `make test-long`."""
-    return [
-        pytest.param(_first() + number, id=f"drawn-{number}", marks=pytest.mark.long)
-        for number in range(count)
-    ]
-
-
-def _first() -> int:
-    return int(os.environ["EOS_SEED"])
+def every(step: int, row: Sequence[T], *names: object) -> Sequence[T]:
+    """Every `step`th of a row, the first of which this run draws."""
+    return row[chance(*names).randrange(step) :: step]

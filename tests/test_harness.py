@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,18 @@ def test_no_module_imports_from_a_test_module() -> None:
         if any(part.startswith("test_") for part in name.split("."))
     ]
     assert found == []
+
+
+def test_a_short_run_draws_some_rows_of_a_sampled_test_and_a_long_one_has_all() -> None:
+    test = "tests/protocol/test_source_explored.py::test_a_defect_is_found"
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", test]
+
+    def rows(*options: str) -> list[str]:
+        found = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True)
+        return [line for line in found.stdout.splitlines() if line.startswith(test)]
+
+    assert len(rows()) == 2
+    assert len(rows("-m", "long")) == len(rows("-m", ""))
 
 
 def test_no_module_beside_a_program_hides_one_of_python_s() -> None:

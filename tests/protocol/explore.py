@@ -16,13 +16,14 @@ from tests.protocol.checkpoint import AnotherRun
 from tests.protocol.scene import KILLS, Fault, Gate, Scene, Strike, is_felt, time_of
 from tests.protocol.spark import FAILURES, Session, SessionDied
 from tests.protocol.world import Batch, World, options
+from tests.seeds import every
 
 MOST_RUNS = 8
 # Two rows in one transaction, one in another, and a partition without rows.
 BATCHES: list[Batch] = [[[b"a", b"b"], [b"c"]], [[b"d"], []]]
 SAMPLES = int(os.environ.get("EOS_FAULT_SAMPLES", "90"))
-# Of the gates at which a fault is tried: `make test` has every tenth one.
-STEPS = [10, pytest.param(1, marks=pytest.mark.long)]
+# Of the gates at which a fault is tried: `make test` draws every thirtieth one.
+STEPS = [30, pytest.param(1, marks=pytest.mark.long)]
 # After these a query goes on by itself, without a user who does something about them.
 FAULTS = (
     Fault.KILL_RUN,
@@ -135,8 +136,8 @@ def find_wrong(
     play: Callable[[Strike], Story],
     judge: Callable[[Story], list[str]] = lambda story: story.verdict,
 ) -> dict[tuple[int, Gate], list[str]]:
-    """Play a story with a fault at every `step`th gate at which it is felt, the first of which
-    depends on the fault; return what went wrong, by gate.
+    """Play a story with a fault at every `step`th gate at which it is felt, the first of which is
+    drawn; return what went wrong, by gate.
 
     Args:
         gates: of the story without a fault.
@@ -144,7 +145,7 @@ def find_wrong(
     """
     wrong = {}
     felt = [number for number, gate in enumerate(gates) if is_felt(fault, gate)]
-    for at in felt[FAULTS.index(fault) % step :: step]:
+    for at in every(step, felt, fault):
         story = play(Strike(fault, at))
         if found := judge(story):
             wrong[at, story.gates[at]] = found

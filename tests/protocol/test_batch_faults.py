@@ -5,7 +5,6 @@ Around them is the same Spark: it runs a batch again, under its number, until it
 
 from __future__ import annotations
 
-import random
 from functools import partial
 
 import pytest
@@ -17,10 +16,7 @@ from tests.protocol.explore import BATCHES, FAULTS, SAMPLES, STEPS, Story, find_
 from tests.protocol.scene import Fault, Strike
 from tests.protocol.world import World, batch_options
 
-# The frames of a query keep more in the log, so the short run has them.
-NUMBERINGS = [Numbering.FOREACH, pytest.param(Numbering.VERSION, marks=pytest.mark.long)]
-SHORT = (Fault.KILL_RUN, Fault.LEAVE_RUN)
-TRIED = [f if f in SHORT else pytest.param(f, marks=pytest.mark.long) for f in FAULTS]
+NUMBERINGS = pytest.mark.parametrize("numbering", [Numbering.FOREACH, Numbering.VERSION])
 
 
 def play(numbering: Numbering, *strikes: Strike, same_jvm: bool = False) -> Story:
@@ -29,7 +25,7 @@ def play(numbering: Numbering, *strikes: Strike, same_jvm: bool = False) -> Stor
     return Story(world, strikes, same_jvm).play()
 
 
-@pytest.mark.parametrize("numbering", NUMBERINGS)
+@NUMBERINGS
 def test_without_a_fault_every_row_is_visible_once_and_nothing_stops(numbering: Numbering) -> None:
     story = play(numbering)
     assert story.verdict == []
@@ -37,14 +33,11 @@ def test_without_a_fault_every_row_is_visible_once_and_nothing_stops(numbering: 
     assert story.world.visible() == [b"a", b"b", b"c", b"d", b"last"]
 
 
-@pytest.mark.parametrize(
-    "same_jvm",
-    [False, pytest.param(True, marks=pytest.mark.long)],
-    ids=["new JVM", "same JVM"],
-)
+@pytest.mark.sampled(len(FAULTS) // 2)
+@pytest.mark.parametrize("same_jvm", [False, True], ids=["new JVM", "same JVM"])
 @pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("fault", TRIED)
-@pytest.mark.parametrize("numbering", NUMBERINGS)
+@pytest.mark.parametrize("fault", FAULTS)
+@NUMBERINGS
 def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
     numbering: Numbering, fault: Fault, same_jvm: bool, step: int
 ) -> None:
@@ -52,13 +45,13 @@ def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
     assert find_wrong(fault, gates, step, playing) == {}
 
 
-@pytest.mark.parametrize("strikes", [3, pytest.param(5, marks=pytest.mark.long)])
-@pytest.mark.parametrize("numbering", NUMBERINGS)
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("strikes", [3, 5])
+@NUMBERINGS
 def test_several_faults_at_random_gates_lose_and_double_nothing(
     numbering: Numbering, strikes: int
 ) -> None:
-    # `make test` has three.
-    chance = random.Random(3) if strikes == 3 else seeds.chance(numbering.name, strikes)
+    chance = seeds.chance(numbering.name, strikes)
     last = len(play(numbering).gates) * 3 // 2
     for _ in range(SAMPLES):
         chosen = [

@@ -6,18 +6,17 @@ call; the first run of the query has about two hundred.
 
 from __future__ import annotations
 
-import random
 from functools import partial
 
 import pytest
 
+from tests import seeds
 from tests.fakes.process import Moment
 from tests.protocol.explore import BATCHES, FAULTS, SAMPLES, STEPS, find_wrong, play, with_excess
 from tests.protocol.scene import ZOMBIES, Fault, Gate, Strike
-from tests.seeds import drawn
 
 # Each seed plays a third of the samples; `make test` has the first.
-SEEDS = [0, *drawn(2)]
+SEVERAL = pytest.mark.parametrize("number", range(3))
 
 
 def gates() -> int:
@@ -41,24 +40,25 @@ def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
     assert find_wrong(fault, gates, step, playing, with_excess) == {}
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.sampled(1)
+@SEVERAL
 @pytest.mark.parametrize("fault", ZOMBIES)
-def test_a_zombie_that_wakes_at_any_later_gate_changes_nothing(fault: Fault, seed: int) -> None:
-    chance, last = random.Random(f"{fault.name}{seed}"), gates()
+def test_a_zombie_that_wakes_at_any_later_gate_changes_nothing(fault: Fault, number: int) -> None:
+    chance, last = seeds.chance(fault, number), gates()
     for _ in range(SAMPLES // 3):
         strike = Strike(fault, chance.randrange(last), chance.randrange(1, last))
         assert play(BATCHES, strike).verdict == [], strike
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "until",
     [
-        pytest.param(Gate("control.describe", Moment.AFTER), marks=pytest.mark.long, id="voted"),
-        pytest.param(Gate("log_producer.send_offset", Moment.AFTER), id="deciding"),
-        pytest.param(
-            Gate("log_producer.commit", Moment.AFTER), marks=pytest.mark.long, id="decided"
-        ),
+        Gate("control.describe", Moment.AFTER),
+        Gate("log_producer.send_offset", Moment.AFTER),
+        Gate("log_producer.commit", Moment.AFTER),
     ],
+    ids=["voted", "deciding", "decided"],
 )
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("fault", ZOMBIES)
@@ -66,17 +66,18 @@ def test_a_zombie_from_any_gate_that_wakes_around_a_decision_changes_nothing(
     fault: Fault, until: Gate, step: int
 ) -> None:
     wrong = {}
-    for at in range(0, gates(), step):
+    for at in seeds.every(step, range(gates()), fault, until):
         story = play(BATCHES, Strike(fault, at, until=until))
         if story.verdict:
             wrong[at, story.gates[at]] = story.verdict
     assert wrong == {}
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.sampled(1)
+@SEVERAL
 @pytest.mark.parametrize("strikes", [2, 3, 5])
-def test_several_faults_at_random_gates_lose_and_double_nothing(strikes: int, seed: int) -> None:
-    chance, last = random.Random(strikes + 10 * seed), gates() * 3 // 2
+def test_several_faults_at_random_gates_lose_and_double_nothing(strikes: int, number: int) -> None:
+    chance, last = seeds.chance(strikes, number), gates() * 3 // 2
     for _ in range(SAMPLES // 3):
         chosen = [
             Strike(chance.choice(FAULTS), chance.randrange(last), chance.randrange(1, last))

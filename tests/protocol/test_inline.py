@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from functools import partial
 
 import pytest
@@ -22,12 +21,12 @@ from eos_sink.protocol.model import (
     RowDigest,
 )
 from eos_sink.protocol.values import Position
+from tests import seeds
 from tests.fakes.process import At, Moment
 from tests.protocol.driver import Driver
 from tests.protocol.explore import FAULTS, STEPS, Story, find_wrong, play, with_excess
 from tests.protocol.scene import Fault, Gate, Strike
 from tests.protocol.world import TOPIC, Batch, World, late_attempt, log, open_ids, options
-from tests.seeds import drawn
 
 INLINE = "65536"
 # A single row comes in one Arrow batch, two rows in two: the first task opens a transaction.
@@ -232,14 +231,12 @@ def playing(batches: list[Batch], *strikes: Strike, same_jvm: bool = False) -> S
     return play(batches, *strikes, same_jvm=same_jvm, eos_inline_bytes=INLINE)
 
 
-BATCHES = [
-    pytest.param(SMALL, id="small"),
-    pytest.param(MIXED, id="mixed", marks=pytest.mark.long),
-]
+SIZES = pytest.mark.parametrize("batches", [SMALL, MIXED], ids=["small", "mixed"])
 
 
+@pytest.mark.sampled(len(FAULTS))
 @pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("batches", BATCHES)
+@SIZES
 @pytest.mark.parametrize("same_jvm", [False, True], ids=["new JVM", "same JVM"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
@@ -249,8 +246,9 @@ def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
     assert find_wrong(fault, gates, step, stories, with_excess) == {}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("batches", BATCHES)
+@SIZES
 @pytest.mark.parametrize("fault", [Fault.LEAVE_CALL, Fault.LEAVE_RUN])
 def test_a_zombie_that_wakes_around_a_decision_changes_nothing(
     fault: Fault, batches: list[Batch], step: int
@@ -259,13 +257,14 @@ def test_a_zombie_that_wakes_around_a_decision_changes_nothing(
         Gate("log_producer.send_offset", Moment.AFTER),
         Gate("log_producer.commit", Moment.AFTER),
     ):
-        for at in range(0, len(playing(batches).gates), step):
+        for at in seeds.every(step, range(len(playing(batches).gates)), fault, until):
             assert playing(batches, Strike(fault, at, until=until)).verdict == [], (at, until)
 
 
-@pytest.mark.parametrize("seed", [0, *drawn()])
-def test_several_faults_at_random_gates_lose_and_double_nothing(seed: int) -> None:
-    chance, last = random.Random(seed), len(playing(MIXED).gates) * 3 // 2
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("number", range(2))
+def test_several_faults_at_random_gates_lose_and_double_nothing(number: int) -> None:
+    chance, last = seeds.chance("inline", number), len(playing(MIXED).gates) * 3 // 2
     for _ in range(50):
         chosen = [
             Strike(chance.choice(FAULTS), chance.randrange(last), chance.randrange(1, last))

@@ -4,7 +4,6 @@ pauses after which Kafka has forgotten, and records that the version before has 
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 from functools import partial
 
@@ -12,11 +11,11 @@ import pytest
 
 from eos_sink.protocol.model import Numbering
 from eos_sink.sink_options import SinkOptions
+from tests import seeds
 from tests.protocol.checkpoint import Checkpoint
 from tests.protocol.explore import FAULTS, SAMPLES, Act, Story, find_wrong
 from tests.protocol.scene import Fault, Strike
 from tests.protocol.world import Batch, World, batch_options, options
-from tests.seeds import drawn
 
 # Two transactions and one of the first stream; one of the second.
 BATCHES: list[Batch] = [[[b"a"], [b"b"]], [[b"c"], []], [[b"d"]]]
@@ -82,13 +81,12 @@ def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
     assert find_wrong(fault, gates, 1, playing) == {}
 
 
-@pytest.mark.parametrize("seed", [7, *drawn()])
-@pytest.mark.parametrize("acts", ACTS.values(), ids=ACTS)
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", ACTS)
 @pytest.mark.parametrize("numbering", NAMES)
-def test_faults_at_random_gates_lose_and_double_nothing(
-    numbering: Numbering, acts: tuple[Act, ...], seed: int
-) -> None:
-    chance, last = random.Random(seed), len(play(numbering, acts).gates)
+def test_faults_at_random_gates_lose_and_double_nothing(numbering: Numbering, name: str) -> None:
+    chance, acts = seeds.chance(numbering, name), ACTS[name]
+    last = len(play(numbering, acts).gates)
     for _ in range(SAMPLES // 5):
         chosen = [
             Strike(chance.choice(FAULTS), chance.randrange(last), chance.randrange(1, last))
