@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Any
-
-import pytest
+from collections.abc import Callable
 
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.query import Process, Query, kill_at
@@ -84,12 +81,6 @@ SCENARIOS: dict[str, tuple[Scenario, ...]] = {
     "committer.list": (broken_task,),
     "committer.abort": (broken_task,),
 }
-
-
-def long_unless(point: FaultPoint, short: Collection[FaultPoint], *more: Any) -> Any:
-    """A parameter that `make test` takes only if the point is one of the short ones."""
-    marks = [] if point in short else [pytest.mark.long]
-    return pytest.param(point, *more, id=point.value, marks=marks)
 
 
 def call_of(point: FaultPoint) -> str:

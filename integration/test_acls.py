@@ -33,6 +33,8 @@ from integration.secured_query import ANNS_WORD, SecuredQuery, command_config, c
 from integration.topics import unique
 from tests.snippets import ROOT, snippets_of
 
+pytestmark = pytest.mark.sampled(6, of="permissions")
+
 SOON_S = 20
 # Kafka's default of group.max.session.timeout.ms.
 KAFKAS_SESSION_MS = 1_800_000
@@ -146,13 +148,7 @@ class WithSource:
             assert run.kafka.group_offsets(self.group, Deadline(SOON_S)) == self.offsets
 
 
-@pytest.mark.parametrize(
-    "leaves",
-    [
-        pytest.param(False, id="nothing"),
-        pytest.param(True, id="Describe", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.parametrize("leaves", [False, True], ids=["nothing", "Describe"])
 @pytest.mark.parametrize("number", range(2), ids=["group", "topic"])
 def test_the_page_lists_what_a_source_needs_and_the_error_what_is_missing(
     start: Start, tmp_path: Path, number: int, leaves: bool
@@ -200,10 +196,10 @@ def test_starting_offsets_names_a_topic_that_may_not_be_read(start: Start, tmp_p
         (WRITE, FaultPoint.TASK_OFFSET_BEFORE),
         (TRANSACTIONS, FaultPoint.COMMITTER_SETTLE_BEFORE),
         # The driver writes the rows.
-        pytest.param(WRITE, FaultPoint.COMMITTER_PRODUCE_AMID, marks=pytest.mark.long),
-        pytest.param(LOG_WRITE, FaultPoint.COMMITTER_WRITE_BEFORE, marks=pytest.mark.long),
+        (WRITE, FaultPoint.COMMITTER_PRODUCE_AMID),
+        (LOG_WRITE, FaultPoint.COMMITTER_WRITE_BEFORE),
         *(
-            pytest.param(number, point, marks=pytest.mark.long)
+            (number, point)
             for number in (WRITE, TRANSACTIONS, GROUP, LOG_READ, LOG_WRITE)
             for point in (
                 FaultPoint.PLANNER_READ_BEFORE,

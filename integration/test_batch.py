@@ -67,6 +67,7 @@ def query_rows(spark: SparkSession, count: int) -> DataFrame:
     return spark.range(20).selectExpr("CAST(id AS STRING) AS value").limit(count)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("way", [SOURCE, FUNCTION])
 def test_a_frame_is_appended_and_a_version_of_it_once(
     query: SparkQuery, spark: SparkSession, append: Append

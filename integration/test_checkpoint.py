@@ -155,13 +155,8 @@ def test_two_kafka_sources(given: Given) -> None:
     assert set(given.checkpoint(subscribe=first).initial_offsets() or ()) == set(starts(first))
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        *(pytest.param(each, marks=pytest.mark.long) for each in ("rate", "rate-micro-batch")),
-        "text",
-    ],
-)
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("kind", ["rate", "rate-micro-batch", "text"])
 def test_a_kafka_source_beside_another_one(given: Given, tmp_path: Path, kind: str) -> None:
     topic = given.topic()
     lines = tmp_path / "lines"

@@ -25,6 +25,8 @@ from eos_sink_lab.testing.java import find_java
 from eos_sink_lab.testing.waiting import wait_until
 from integration.messages import received, send
 
+pytestmark = pytest.mark.sampled(6, of="clusters")
+
 
 def why_not(backend: Backend) -> str | None:
     """Why tests on this back end are skipped here; None if they are not."""

@@ -14,6 +14,8 @@ from eos_sink_lab.testing import KafkaNode
 from integration.cluster_query import SITES, ClusterQuery, wait_held_back
 from integration.query import Process
 
+pytestmark = pytest.mark.sampled(3, of="cluster faults")
+
 
 @pytest.fixture
 def query(cluster_query: ClusterQuery) -> ClusterQuery:
@@ -50,23 +52,17 @@ NEEDED: dict[str, Role] = {
 }
 
 
-def at(*short: str) -> list[Any]:
-    """These sites by default, and in the long run all of them."""
-    return [pytest.param(site, marks=[] if site in short else [pytest.mark.long]) for site in SITES]
+AT_EACH_SITE = pytest.mark.parametrize("site", SITES)
 
 
-def each_at(short: dict[Any, tuple[str, ...]]) -> list[Any]:
-    """The same for each of several faults."""
-    return [
-        pytest.param(
-            fault,
-            site,
-            marks=[] if site in sites else [pytest.mark.long],
-            id=f"{fault.__name__}-{site}",
-        )
-        for fault, sites in short.items()
+def each_at_each_site(name: str, *faults: Any) -> pytest.MarkDecorator:
+    """Each of several faults at each site."""
+    rows = [
+        pytest.param(fault, site, id=f"{fault.__name__}-{site}")
+        for fault in faults
         for site in SITES
     ]
+    return pytest.mark.parametrize((name, "site"), rows)
 
 
 # Leaders and coordinators move.
@@ -93,16 +89,16 @@ def move_group_coordinator(query: ClusterQuery) -> None:
     query.cluster.move_group_coordinator(query.options.names.group)
 
 
-MOVES: dict[Callable[[ClusterQuery], None], tuple[str, ...]] = {
-    move_output_leader: ("settling",),
-    move_log_leader: ("deciding",),
-    move_task_coordinator: ("settling",),
-    move_driver_coordinator: (),
-    move_group_coordinator: ("recovering",),
-}
+MOVES = (
+    move_output_leader,
+    move_log_leader,
+    move_task_coordinator,
+    move_driver_coordinator,
+    move_group_coordinator,
+)
 
 
-@pytest.mark.parametrize(("move", "site"), each_at(MOVES))
+@each_at_each_site("move", *MOVES)
 def test_a_leader_or_coordinator_moves(
     query: ClusterQuery, move: Callable[[ClusterQuery], None], site: str
 ) -> None:
@@ -135,16 +131,7 @@ def restart(node: KafkaNode, process: Process) -> None:
 Strike = Callable[[KafkaNode, Process], None]
 
 
-@pytest.mark.parametrize(
-    ("strike", "site"),
-    each_at(
-        {
-            kill: (),
-            pause: (),
-            restart: (),
-        }
-    ),
-)
+@each_at_each_site("strike", kill, pause, restart)
 def test_the_broker_that_is_needed_next_fails(
     query: ClusterQuery, strike: Strike, site: str
 ) -> None:
@@ -154,10 +141,7 @@ def test_the_broker_that_is_needed_next_fails(
     query.check()
 
 
-@pytest.mark.parametrize(
-    ("strike", "site"),
-    each_at({kill: ("decided",), pause: (), restart: ()}),
-)
+@each_at_each_site("strike", kill, pause, restart)
 def test_the_active_controller_fails(query: ClusterQuery, strike: Strike, site: str) -> None:
     process = SITES[site].reach(query)
     strike(query.cluster.node(query.cluster.active_controller()), process)
@@ -168,7 +152,7 @@ def test_the_active_controller_fails(query: ClusterQuery, strike: Strike, site: 
 # The network between the query and one broker fails.
 
 
-@pytest.mark.parametrize("site", at("settling"))
+@AT_EACH_SITE
 def test_the_network_swallows_requests_for_a_while(query: ClusterQuery, site: str) -> None:
     process = SITES[site].reach(query)
     broker = NEEDED[site](query)
@@ -180,7 +164,7 @@ def test_the_network_swallows_requests_for_a_while(query: ClusterQuery, site: st
     query.check()
 
 
-@pytest.mark.parametrize("site", at())
+@AT_EACH_SITE
 def test_an_answer_is_lost_and_its_connection_breaks(query: ClusterQuery, site: str) -> None:
     process = SITES[site].reach(query)
     broker = NEEDED[site](query)
@@ -194,7 +178,7 @@ def test_an_answer_is_lost_and_its_connection_breaks(query: ClusterQuery, site: 
     query.check()
 
 
-@pytest.mark.parametrize("site", at())
+@AT_EACH_SITE
 def test_a_broker_is_cut_off_until_its_duties_move_elsewhere(
     query: ClusterQuery, site: str
 ) -> None:

@@ -209,16 +209,8 @@ def test_the_drivers_id_goes_on_under_a_new_producer_id(
 # Records are deleted.
 
 
-@pytest.mark.parametrize(
-    "site",
-    [
-        "decided",
-        *(
-            pytest.param(site, marks=pytest.mark.long)
-            for site in ("writing", "prepared", "settling", "recovering")
-        ),
-    ],
-)
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("site", ["decided", "writing", "prepared", "settling", "recovering"])
 def test_deleting_records_takes_no_others_with_it(alone: ClusterQuery, site: str) -> None:
     """UNKNOWN_PRODUCER_ID came of this in older brokers (KIP-360)."""
     process = SITES[site].reach(alone)
@@ -245,13 +237,8 @@ def test_a_lost_partition_whose_records_are_deleted_is_in_doubt(
 # The driver's session ends.
 
 
-@pytest.mark.parametrize(
-    "point",
-    [
-        pytest.param(FaultPoint.TASK_PRODUCE_AMID, marks=pytest.mark.long),
-        FaultPoint.TASK_PREPARED_AFTER,
-    ],
-)
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("point", [FaultPoint.TASK_PRODUCE_AMID, FaultPoint.TASK_PREPARED_AFTER])
 def test_a_batch_that_outlives_the_drivers_session_is_repeated(
     alone: ClusterQuery, point: FaultPoint
 ) -> None:
@@ -289,7 +276,7 @@ def test_a_log_without_a_leader_stops_the_query_until_it_is_back(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("which", [pytest.param("output", marks=pytest.mark.long), "log"])
+@pytest.mark.parametrize("which", ["output", "log"])
 def test_too_few_copies_in_sync_delay_a_batch_until_there_are_enough(
     cluster: KafkaCluster, query: ClusterQuery, which: str
 ) -> None:

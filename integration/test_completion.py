@@ -42,7 +42,8 @@ def check(query: Query) -> None:
 
 
 @VERSIONS
-@pytest.mark.parametrize("count", [1, pytest.param(5, marks=pytest.mark.long)])
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("count", [1, 5])
 def test_a_replay_in_other_partitions_writes_what_is_not_visible(query: Query, count: int) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)

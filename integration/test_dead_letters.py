@@ -18,7 +18,6 @@ from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.checker import read_topic
 from integration.conftest import MakeRun
-from integration.crash_scenarios import long_unless
 from integration.query import INLINE_BYTES, VERSIONS, Query, kill_at
 from integration.refused_rows import Sorted
 from integration.secured_query import SecuredQuery, commands
@@ -26,6 +25,8 @@ from integration.topics import new_topic, set_config
 from tests import seeds
 from tests.kafka_acls_command import parse_kafka_acls
 from tests.snippets import ROOT
+
+pytestmark = pytest.mark.sampled(4, of="dead letters")
 
 INLINE = "65536"
 # Five seconds otherwise, in which a topic may still become known.
@@ -50,13 +51,11 @@ class Bad:
         error: the last part of its class.
         columns: of the row.
         topic: settings of the topic.
-        short: the way to write it that `make test` takes; none: only `make test-long` has it.
     """
 
     error: str
     columns: dict[str, Any]
     topic: dict[str, Any] = field(default_factory=dict)
-    short: str = ""
 
 
 # What the sink refuses before it asks Kafka is in tests/task/test_rejected.py.
@@ -65,16 +64,11 @@ BAD = {
         "RecordTooLargeException",
         {"value": ["x" * 3_000]},
         {"max_message_bytes": 2_000},
-        "native",
     ),
     "no such partition": Bad(
-        "UnknownTopicOrPartitionException",
-        {"partition": pa.array([3], pa.int32())},
-        short="row by row",
+        "UnknownTopicOrPartitionException", {"partition": pa.array([3], pa.int32())}
     ),
-    "no such topic": Bad(
-        "UnknownTopicOrPartitionException", {"topic": ["missing"]}, short="inline"
-    ),
+    "no such topic": Bad("UnknownTopicOrPartitionException", {"topic": ["missing"]}),
     "no key in a compacted topic": Bad(
         "InvalidRecordException", {"key": pa.nulls(1, pa.string())}, {"cleanup_policy": "compact"}
     ),
@@ -82,7 +76,6 @@ BAD = {
         "InvalidTimestampException",
         {"at": times(-3600)},
         {"message_timestamp_before_max_ms": 60_000},
-        "native",
     ),
     "too far ahead": Bad(
         "InvalidTimestampException",
@@ -113,12 +106,7 @@ def mixed(topic: str, bad: Bad) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("bad", "path"),
     [
-        pytest.param(
-            bad,
-            path,
-            id=f"{name}-{path}",
-            marks=[] if path == bad.short else [pytest.mark.long],
-        )
+        pytest.param(bad, path, id=f"{name}-{path}")
         for name, bad in BAD.items()
         for path in ("native", "row by row", "inline")
     ],
@@ -279,10 +267,8 @@ POINTS = [
 ]
 
 
-@pytest.mark.parametrize("refused", ["topic", pytest.param("size", marks=pytest.mark.long)])
-@pytest.mark.parametrize(
-    "point", [long_unless(point, [FaultPoint.TASK_PREPARED_AFTER]) for point in POINTS]
-)
+@pytest.mark.parametrize("refused", ["topic", "size"])
+@pytest.mark.parametrize("point", POINTS, ids=lambda point: point.value)
 def test_each_row_is_once_where_it_belongs_after_a_crash_at(
     kafka: KafkaCluster, query: Query, point: FaultPoint, refused: str
 ) -> None:
@@ -296,13 +282,11 @@ def test_each_row_is_once_where_it_belongs_after_a_crash_at(
 @pytest.mark.parametrize(
     "point",
     [
-        long_unless(point, [FaultPoint.COMMITTER_WRITE_AFTER])
-        for point in (
-            FaultPoint.COMMITTER_PRODUCE_AMID,
-            FaultPoint.COMMITTER_WRITE_BEFORE,
-            FaultPoint.COMMITTER_WRITE_AFTER,
-        )
+        FaultPoint.COMMITTER_PRODUCE_AMID,
+        FaultPoint.COMMITTER_WRITE_BEFORE,
+        FaultPoint.COMMITTER_WRITE_AFTER,
     ],
+    ids=lambda point: point.value,
 )
 def test_each_inlined_row_is_once_where_it_belongs_after_a_crash_at(
     kafka: KafkaCluster, query: Query, point: FaultPoint
@@ -331,14 +315,13 @@ def test_lost_partitions_are_written_again_with_their_dead_letters(
 KILLS, BATCHES, LONGEST_LIFE_S = 20, 12, 1.5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("refused", "inline", "native"),
     [
-        pytest.param(
-            "topic", INLINE_BYTES, "true", id="topics and small tasks", marks=pytest.mark.long
-        ),
-        pytest.param("size", 0, "true", id="sizes", marks=pytest.mark.long),
-        pytest.param("size", 0, "false", id="sizes, row by row", marks=pytest.mark.long),
+        pytest.param("topic", INLINE_BYTES, "true", id="topics and small tasks"),
+        pytest.param("size", 0, "true", id="sizes"),
+        pytest.param("size", 0, "false", id="sizes, row by row"),
     ],
 )
 def test_each_row_is_once_where_it_belongs_under_kills_at_any_time(

@@ -24,6 +24,8 @@ from integration.operator_commands import Operator
 from integration.query import PARTITIONS, Query
 from integration.topics import delete_topic, make_again, new_topic
 
+pytestmark = pytest.mark.sampled(3, of="deleted topics")
+
 GIVES_UP_MS = 2_000
 
 
@@ -31,7 +33,7 @@ GIVES_UP_MS = 2_000
     ("setting", "error"),
     [
         ("kafka_topic_metadata_propagation_max_ms", ClusterError),
-        pytest.param("kafka_message_timeout_ms", ProduceFailedError, marks=pytest.mark.long),
+        ("kafka_message_timeout_ms", ProduceFailedError),
     ],
     ids=["unknown", "timed out"],
 )
@@ -60,11 +62,7 @@ def test_rows_that_the_client_gives_up_by_itself_fail_the_batch(
 
 @pytest.mark.parametrize(
     "point",
-    [
-        FaultPoint.TASK_INIT_BEFORE,
-        pytest.param(FaultPoint.PLANNER_READ_BEFORE, marks=pytest.mark.long),
-        pytest.param(FaultPoint.TASK_OFFSET_BEFORE, marks=pytest.mark.long),
-    ],
+    [FaultPoint.TASK_INIT_BEFORE, FaultPoint.PLANNER_READ_BEFORE, FaultPoint.TASK_OFFSET_BEFORE],
     ids=lambda point: point.value,
 )
 def test_a_query_whose_topic_is_deleted_stops_and_names_it(

@@ -103,13 +103,8 @@ FRAMES: dict[str, list[str]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "every column",
-        *(pytest.param(name, marks=pytest.mark.long) for name in list(FRAMES)[1:]),
-    ],
-)
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", FRAMES)
 def test_a_consumer_sees_what_sparks_own_sink_writes(given: Given, name: str) -> None:
     found = {}
     for sink in (SPARKS, OURS):
@@ -213,13 +208,8 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "a null header",
-        *(pytest.param(name, marks=pytest.mark.long) for name in list(REFUSED)[1:]),
-    ],
-)
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", REFUSED)
 def test_what_sparks_own_sink_refuses_is_refused(given: Given, name: str) -> None:
     refused, topic = REFUSED[name], given.topic("refused")
     option = topic if refused.topic else None

@@ -21,6 +21,8 @@ from integration.spark_apps import PATIENCE_S
 from integration.spark_program import FUNCTION, SOURCE
 from integration.spark_query import ROWS, SparkQuery
 
+pytestmark = pytest.mark.sampled(5, of="foreachBatch")
+
 Write = Callable[[DataFrame, int], None]
 
 

@@ -13,6 +13,8 @@ from eos_sink_lab.testing import KafkaCluster, NodeControlError, NotReadyError
 from eos_sink_lab.testing.network_links import Link
 from integration.messages import received
 
+pytestmark = pytest.mark.sampled(5, of="held requests")
+
 WITHIN_S = 60.0
 
 

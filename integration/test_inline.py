@@ -27,7 +27,7 @@ from integration.crash_scenarios import (
     call_of,
     commit,
     first_batch,
-    long_unless,
+    inlined,
 )
 from integration.query import (
     INLINE_BYTES,
@@ -42,6 +42,8 @@ from integration.query import (
 from integration.topics import new_topic
 from integration.whole_batches import BatchReader, PartialBatchError
 from tests import seeds
+
+pytestmark = pytest.mark.sampled(4, of="small partitions")
 
 # Of a part of a batch, without a driver: Kafka writes the markers of one transaction one by one.
 SOON_S = 10.0
@@ -88,12 +90,6 @@ POINTS: dict[str, Scenario] = {
     "committer.produce": commit,
     "committer.write": commit,
 }
-SHORT = {
-    FaultPoint.PLANNER_OPEN_BEFORE,
-    FaultPoint.COMMITTER_PRODUCE_AMID,
-    FaultPoint.COMMITTER_WRITE_BEFORE,
-    FaultPoint.COMMITTER_WRITE_AFTER,
-}
 EVERY = [point for point in FaultPoint if call_of(point) in POINTS]
 
 
@@ -104,7 +100,7 @@ def test_no_other_point_is_passed(inline: Query) -> None:
     inline.check()
 
 
-@pytest.mark.parametrize("point", [long_unless(point, SHORT) for point in EVERY])
+@pytest.mark.parametrize("point", EVERY, ids=lambda point: point.value)
 def test_every_row_is_visible_once_after_a_crash_at(inline: Query, point: FaultPoint) -> None:
     POINTS[call_of(point)](inline, point).killed_at(point)
     last = inline.finish()
@@ -113,13 +109,10 @@ def test_every_row_is_visible_once_after_a_crash_at(inline: Query, point: FaultP
     inline.check()
 
 
-IN_MIXED = {FaultPoint.COMMITTER_PRODUCE_AMID}
-
-
 @pytest.mark.parametrize(
     ("point", "scenario"),
     [
-        long_unless(point, IN_MIXED, commit if scenario.__name__ == "inlined" else scenario)
+        pytest.param(point, commit if scenario is inlined else scenario, id=point.value)
         for point in FaultPoint
         for scenario in SCENARIOS[call_of(point)][:1]
     ],
@@ -135,11 +128,7 @@ def test_every_row_of_a_mixed_batch_is_visible_once_after_a_crash_at(
 
 
 @pytest.mark.parametrize(
-    "point",
-    [
-        FaultPoint.COMMITTER_WRITE_BEFORE,
-        pytest.param(FaultPoint.COMMITTER_WRITE_AFTER, marks=pytest.mark.long),
-    ],
+    "point", [FaultPoint.COMMITTER_WRITE_BEFORE, FaultPoint.COMMITTER_WRITE_AFTER]
 )
 def test_spark_aborts_a_batch_whose_commit_was_killed(inline: Query, point: FaultPoint) -> None:
     crashed = inline.run_killed_at(point)
@@ -153,14 +142,13 @@ def test_spark_aborts_a_batch_whose_commit_was_killed(inline: Query, point: Faul
 # --- Zombies.
 
 
-UNDECIDED = [
-    pytest.param(FaultPoint.COMMITTER_PRODUCE_AMID, marks=pytest.mark.long),
-    FaultPoint.COMMITTER_WRITE_BEFORE,
-]
+UNDECIDED = pytest.mark.parametrize(
+    "point", [FaultPoint.COMMITTER_PRODUCE_AMID, FaultPoint.COMMITTER_WRITE_BEFORE]
+)
 
 
 @VERSIONS
-@pytest.mark.parametrize("point", UNDECIDED)
+@UNDECIDED
 def test_a_stale_driver_makes_nothing_visible(inline: Query, point: FaultPoint) -> None:
     stale = inline.run_paused_at(point)
     inline.finish()
@@ -168,7 +156,7 @@ def test_a_stale_driver_makes_nothing_visible(inline: Query, point: FaultPoint) 
     inline.check()
 
 
-@pytest.mark.parametrize("point", UNDECIDED)
+@UNDECIDED
 def test_a_commit_that_wakes_up_after_its_abort_makes_nothing_visible(
     inline: Query, point: FaultPoint
 ) -> None:
@@ -246,7 +234,7 @@ class Watched:
 
 @VERSIONS
 @pytest.mark.parametrize(
-    ("kills", "batches"), [(4, 100), pytest.param(40, 1000, marks=pytest.mark.long)]
+    ("kills", "batches"), [(2, 50), pytest.param(40, 1000, marks=pytest.mark.long)]
 )
 def test_a_batch_is_visible_as_a_whole_while_drivers_die(
     kafka: KafkaCluster,
@@ -329,13 +317,7 @@ def records(kafka: KafkaCluster, topic: str, since: int) -> list[list[Any]]:
 
 
 @VERSIONS
-@pytest.mark.parametrize(
-    "compression",
-    [
-        "none",
-        *(pytest.param(each, marks=pytest.mark.long) for each in ("gzip", "snappy", "lz4", "zstd")),
-    ],
-)
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_the_records_are_those_that_tasks_write(
     kafka: KafkaCluster, run: MakeRun, compression: str
 ) -> None:

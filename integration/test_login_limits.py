@@ -67,10 +67,8 @@ def list_transactions(query: Run) -> None:
     query.kafka.control().list_transactions("any", Deadline(PATIENCE_S))
 
 
-@pytest.mark.parametrize(
-    "act",
-    [join, *(pytest.param(e, marks=pytest.mark.long) for e in (open_producer, list_transactions))],
-)
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("act", [join, open_producer, list_transactions])
 def test_a_client_that_is_refused_tries_again_ever_more_seldom_and_says_so(
     limiting: KafkaCluster, run: MakeRun, act: Callable[[Run], None]
 ) -> None:

@@ -74,15 +74,8 @@ def value_at(kafka: KafkaCluster, offset: int) -> bytes | None:
         reader.close()
 
 
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        "SCRAM-SHA-512",
-        "TLS",
-        pytest.param("SCRAM-SHA-256", marks=pytest.mark.long),
-        pytest.param("OAUTHBEARER", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "TLS", "SCRAM-SHA-256", "OAUTHBEARER"])
 def test_both_clients_log_in(entered: KafkaCluster, mechanism: str) -> None:
     writes_through_both_clients(entered, entered.access.options("ann", mechanism), mechanism)
 

@@ -22,6 +22,8 @@ from integration.query import PARTITIONS, PATIENCE_S, ROWS, Query
 from tests.namespaces import IN_ANOTHER_NAMESPACE, has_namespaces
 from tests.snippets import ROOT, snippets_of
 
+pytestmark = pytest.mark.sampled(8, of="replays and repairs")
+
 FINE, LOOK, REFUSED = 0, 1, 2
 
 

@@ -15,15 +15,12 @@ from integration.topics import new_topic
 LIMIT = 1_000_000
 # Of a record batch and of the record around a value of that size.
 AROUND = 61 + 3 + 3 + 1 + 3 + 1
-CODECS = pytest.mark.parametrize(
-    "codec",
-    ["gzip", *(pytest.param(each, marks=pytest.mark.long) for each in ("snappy", "lz4", "zstd"))],
-)
+CODECS = pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
 WAYS = pytest.mark.parametrize(
     "way",
     [
         {"eos_native": "true"},
-        pytest.param({"eos_native": "false"}, marks=pytest.mark.long),
+        {"eos_native": "false"},
         {"eos_inline_bytes": str(LIMIT)},
     ],
     ids=["native", "row by row", "inline"],
@@ -35,6 +32,7 @@ def noise(size: int, seed: int = 0) -> bytes:
     return random.Random(seed).randbytes(size)
 
 
+@pytest.mark.sampled(2)
 @CODECS
 @WAYS
 @pytest.mark.parametrize("dead", [False, True], ids=["strict", "dead letters"])
@@ -51,6 +49,7 @@ def test_full_batches_fit_into_a_topic_that_compresses_them_again(
     assert [row.value for row in read_topic(kafka.bootstrap_servers, topic)] == rows
 
 
+@pytest.mark.sampled(2)
 @CODECS
 @WAYS
 @pytest.mark.parametrize("own", ["none", "the same"])

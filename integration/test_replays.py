@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from eos_sink.errors import UnfinishedError
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.query import (
@@ -9,6 +11,8 @@ from integration.query import (
     Query,
     rows_of,
 )
+
+pytestmark = pytest.mark.sampled(8, of="replays and repairs")
 
 
 @VERSIONS

@@ -18,6 +18,8 @@ from integration.query import PARTITIONS, ROWS, VERSIONS, Query, flat
 from integration.topics import delete_before
 from tests.snippets import ROOT, snippets_of
 
+pytestmark = pytest.mark.sampled(8, of="replays and repairs")
+
 
 @pytest.fixture
 def operator(kafka: KafkaCluster, query: Query) -> Operator:
@@ -98,7 +100,7 @@ def test_markers_prove_what_the_coordinator_has_forgotten(
     [
         FaultPoint.TASK_PREPARED_AFTER,
         # Reading the log waits until the transaction of its decision has timed out.
-        pytest.param(FaultPoint.COMMITTER_VOTE_AFTER, marks=pytest.mark.long),
+        FaultPoint.COMMITTER_VOTE_AFTER,
     ],
 )
 def test_a_run_that_is_alive_is_noticed_and_refused_from_then_on(

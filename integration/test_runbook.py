@@ -15,6 +15,8 @@ from integration.operator_commands import run_command
 from integration.query import Query, flat
 from tests.snippets import ROOT, snippets_of
 
+pytestmark = pytest.mark.sampled(8, of="replays and repairs")
+
 PAGE = ROOT / "docs" / "runbook.md"
 
 

@@ -24,6 +24,8 @@ from integration.checker import Rows, assert_each_once, read_topic
 from integration.kafka_tools import carry_out, describe_group
 from integration.operator_commands import WAITING, run_command
 
+pytestmark = pytest.mark.sampled(3, of="source offsets")
+
 PARTITIONS = 3
 
 
@@ -137,7 +139,7 @@ def copy(kafka: KafkaCluster, both: SparkSession, tmp_path: Path) -> Copy:
     return Copy(kafka, both, tmp_path)
 
 
-@pytest.mark.parametrize("inline", ["0", pytest.param("65536", marks=pytest.mark.long)])
+@pytest.mark.parametrize("inline", ["0", "65536"])
 def test_a_lost_checkpoint_repeats_and_skips_no_row(copy: Copy, inline: str) -> None:
     copy.options["eos.inline.bytes"] = inline
     for _ in range(3):

@@ -21,6 +21,8 @@ from eos_sink_lab.testing.faults import FaultPoint, Strike
 from integration.spark_apps import PATIENCE_S, Applications
 from integration.spark_query import BOTH_WAYS, ROWS, TASKS, SparkQuery
 
+pytestmark = pytest.mark.sampled(4, of="Spark")
+
 # A driver takes ten seconds to start on a small machine, and some tests need three.
 
 
@@ -235,13 +237,14 @@ def test_a_checkpoint_that_was_moved_goes_on_or_says_why_not(query: SparkQuery) 
 
 
 @BOTH_WAYS
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("point", "action"),
     [
-        pytest.param(FaultPoint.TASK_INIT_BEFORE, Strike.PAUSE, marks=pytest.mark.long),
+        (FaultPoint.TASK_INIT_BEFORE, Strike.PAUSE),
         (FaultPoint.COMMITTER_WRITE_BEFORE, Strike.PAUSE_ALL),
-        pytest.param(FaultPoint.TASK_PREPARED_AFTER, Strike.PAUSE_ALL, marks=pytest.mark.long),
-        pytest.param(FaultPoint.COMMITTER_VOTE_BEFORE, Strike.PAUSE_ALL, marks=pytest.mark.long),
+        (FaultPoint.TASK_PREPARED_AFTER, Strike.PAUSE_ALL),
+        (FaultPoint.COMMITTER_VOTE_BEFORE, Strike.PAUSE_ALL),
     ],
 )
 def test_a_stale_driver_is_refused(point: FaultPoint, action: Strike, query: SparkQuery) -> None:
@@ -274,7 +277,7 @@ def test_a_driver_whose_jvm_wakes_up_after_its_batch_was_settled(query: SparkQue
 @pytest.mark.parametrize(
     "point",
     [
-        pytest.param(FaultPoint.PLANNER_STABLE_BEFORE, id="planner", marks=pytest.mark.long),
+        pytest.param(FaultPoint.PLANNER_STABLE_BEFORE, id="planner"),
         pytest.param(FaultPoint.COMMITTER_VOTE_BEFORE, id="committer"),
         pytest.param(FaultPoint.TASK_FLUSH_AFTER, id="task"),
     ],

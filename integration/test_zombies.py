@@ -12,31 +12,25 @@ from eos_sink_lab.testing.faults import FaultPoint
 from integration.minispark import ConcurrentRunError
 from integration.query import Query
 
+pytestmark = pytest.mark.sampled(5, of="zombies")
+
 BEFORE_THE_DECISION = pytest.mark.parametrize(
     "point",
     [
-        pytest.param(FaultPoint.COMMITTER_VOTE_BEFORE, marks=pytest.mark.long),
-        pytest.param(FaultPoint.COMMITTER_VOTE_AFTER, marks=pytest.mark.long),
+        FaultPoint.COMMITTER_VOTE_BEFORE,
+        FaultPoint.COMMITTER_VOTE_AFTER,
         FaultPoint.COMMITTER_WRITE_BEFORE,
     ],
 )
 OF_A_COMMIT = pytest.mark.parametrize(
-    "point",
-    [
-        pytest.param(FaultPoint.COMMITTER_OPEN_BEFORE, marks=pytest.mark.long),
-        FaultPoint.COMMITTER_VOTE_AFTER,
-    ],
+    "point", [FaultPoint.COMMITTER_OPEN_BEFORE, FaultPoint.COMMITTER_VOTE_AFTER]
 )
 
 
 @pytest.mark.kafka("4.3.0", "3.9.1")
 @pytest.mark.parametrize(
     "point",
-    [
-        FaultPoint.TASK_INIT_BEFORE,
-        pytest.param(FaultPoint.TASK_INIT_AFTER, marks=pytest.mark.long),
-        FaultPoint.TASK_OFFSET_BEFORE,
-    ],
+    [FaultPoint.TASK_INIT_BEFORE, FaultPoint.TASK_INIT_AFTER, FaultPoint.TASK_OFFSET_BEFORE],
 )
 def test_a_stale_drivers_task_is_refused_at_once(query: Query, point: FaultPoint) -> None:
     stale = query.run_paused_at(point, partition=1)
@@ -103,11 +97,7 @@ def test_a_commit_wakes_up_after_its_session_has_gone_two_batches_on(
 
 
 @pytest.mark.parametrize(
-    "point",
-    [
-        pytest.param(FaultPoint.COMMITTER_WRITE_AFTER, marks=pytest.mark.long),
-        FaultPoint.COMMITTER_SETTLE_AMID,
-    ],
+    "point", [FaultPoint.COMMITTER_WRITE_AFTER, FaultPoint.COMMITTER_SETTLE_AMID]
 )
 def test_a_decided_batch_is_not_aborted_while_its_commit_sleeps(
     query: Query, point: FaultPoint
@@ -122,11 +112,7 @@ def test_a_decided_batch_is_not_aborted_while_its_commit_sleeps(
 
 
 @pytest.mark.parametrize(
-    "point",
-    [
-        pytest.param(FaultPoint.COMMITTER_WRITE_AFTER, marks=pytest.mark.long),
-        FaultPoint.COMMITTER_ABORT_BEFORE,
-    ],
+    "point", [FaultPoint.COMMITTER_WRITE_AFTER, FaultPoint.COMMITTER_ABORT_BEFORE]
 )
 def test_an_abort_that_wakes_up_late_aborts_only_what_it_has_listed(
     query: Query, point: FaultPoint
@@ -156,13 +142,7 @@ def test_an_abort_that_wakes_up_late_before_its_fence_gives_way(query: Query) ->
     query.check()
 
 
-@pytest.mark.parametrize(
-    "point",
-    [
-        pytest.param(FaultPoint.PLANNER_WRITE_AFTER, marks=pytest.mark.long),
-        FaultPoint.PLANNER_ABORT_BEFORE,
-    ],
-)
+@pytest.mark.parametrize("point", [FaultPoint.PLANNER_WRITE_AFTER, FaultPoint.PLANNER_ABORT_BEFORE])
 def test_a_recovery_that_wakes_up_late_aborts_only_what_it_has_listed(
     query: Query, point: FaultPoint
 ) -> None:
