@@ -89,6 +89,8 @@ OTHER_DIGEST = replace(frame(5, run="before"), digest=0)
         (FRAME, there(frame(6)), MOVED),
         (FRAME, there(OTHERS, FRAME.batch), None),
         (FRAME, there(None, FRAME.batch), None),
+        # Its other identities go their own ways, also with the group of all.
+        (FRAME, moves(there(frame(4, "z"), frame(4).batch)), None),
     ],
 )
 def test_what_was_decided_there_stops_a_batch_or_is_retired_there(
