@@ -13,7 +13,6 @@ bench.publish` puts it into bench/results/README.md.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 import threading
@@ -31,7 +30,7 @@ from bench.broker import start_broker, topic_for
 from bench.java_peer import FLINK_LIBRARY, STREAMS_LIBRARY, last_words
 from bench.pages.end_to_end import ASYNC, FLINK, NAME, OURS, PEERS, STEPS, STREAMS, lines
 from bench.result import Notebook, spread
-from bench.spark_turns import TurnFailedError, start_spark
+from bench.spark_turns import TurnFailedError, all_progress, start_spark
 from eos_sink import starting_offsets
 from eos_sink_lab.testing.local_cluster import LocalCluster
 from eos_sink_lab.testing.waiting import to_stderr
@@ -143,7 +142,7 @@ def _run_query(
         latencies = _read(kafka, output, seconds)
         if query.exception() is not None or not latencies:
             raise TurnFailedError(f"{peer}: no row has come: {query.exception()}")
-        told = [json.loads(each.json()) for each in query._jsq.recentProgress()]
+        told = all_progress(query)
     finally:
         query.stop()
     # The first third warms up.

@@ -19,6 +19,7 @@ from bench.pages import (
     sinks,
     small_batches,
     source_offsets,
+    timeline,
 )
 from bench.pages.cost import COST
 from bench.pages.memory import MEMORY
@@ -42,6 +43,7 @@ PUBLICATIONS: tuple[Publication, ...] = (
     *small_batches.PUBLICATIONS,
     source_offsets.PUBLICATION,
     end_to_end.PUBLICATION,
+    timeline.PUBLICATION,
     *eos_performance.PUBLICATIONS,
     MEMORY,
     COST,

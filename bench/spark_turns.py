@@ -112,15 +112,20 @@ class Bench:
             self._spark.conf.set(_ARROW_ROWS, shape.arrow_rows)
             query = writer.option("checkpointLocation", checkpoint).start()
             try:
-                first = _wait_batch(query, sink, shape.warm_up - 1, deadline)
+                first = wait_batch(query, sink, shape.warm_up - 1, deadline)
                 before = self._clock.read()
-                last = _wait_batch(query, sink, shape.batches - 1, deadline)
+                last = wait_batch(query, sink, shape.batches - 1, deadline)
                 used = self._clock.since(before)
-                progress = [json.loads(each.json()) for each in query._jsq.recentProgress()]
+                progress = all_progress(query)
             finally:
                 query.stop()
         cpu_s = {name: seconds / (last - first) for name, seconds in used.items()}
         return read_turn(progress, shape, cpu_s)
+
+
+def all_progress(query: StreamingQuery) -> list[Mapping[str, Any]]:
+    """Spark's `StreamingQueryProgress` of each batch, as JSON values."""
+    return [json.loads(each.json()) for each in query._jsq.recentProgress()]
 
 
 def read_turn(
@@ -170,7 +175,7 @@ def start_spark(tasks: int, sockets: bool = True) -> SparkSession:
     return spark
 
 
-def _wait_batch(query: StreamingQuery, sink: str, batch: int, deadline: Deadline) -> int:
+def wait_batch(query: StreamingQuery, sink: str, batch: int, deadline: Deadline) -> int:
     """Wait until this batch is done; return the latest one that is."""
     while True:
         # pyspark's own lastProgress asks the JVM for each field: too slow every 20 ms.
