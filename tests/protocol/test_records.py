@@ -112,6 +112,11 @@ def test_the_next_decision_keeps_what_is_of_the_query_and_not_of_the_batch() -> 
     assert (after.prefix, after.stats) == ("q-", Stats({Count.BATCHES: 3}))
 
 
+def test_a_record_keeps_the_room_for_rows_until_it_changes() -> None:
+    changed = RECORD.next(Change(NEXT, room=5_000), "v")
+    assert (changed.room, changed.next(Change(NEXT), "v").room) == (5_000, 5_000)
+
+
 def test_a_record_that_repeats_the_decision_keeps_what_was_seen_of_it() -> None:
     assert RECORD.next(Change(DECIDED), "v") == replace(RECORD, seq=8, writer="v", run=None)
     fresh = replace(RECORD, settled=False)
