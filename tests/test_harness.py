@@ -36,8 +36,8 @@ def test_a_short_run_draws_some_rows_of_a_sampled_test_and_a_long_one_has_all() 
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", test]
 
     def rows(*options: str) -> list[str]:
-        found = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True)
-        return [line for line in found.stdout.splitlines() if line.startswith(test)]
+        found = subprocess.check_output([*command, *options], cwd=ROOT, text=True)
+        return [line for line in found.splitlines() if line.startswith(test)]
 
     assert len(rows()) == 2
     assert len(rows("-m", "long")) == len(rows("-m", ""))
