@@ -164,7 +164,7 @@ GUARDS = (
             after="producer.produce_rows(...)",
         ),
         f"{_INLINE}test_a_single_fault_at_each_gate_loses_and_doubles_nothing"
-        "[Fault.KILL_RUN-new JVM-small-10]",
+        "[Fault.KILL_RUN-new JVM-small-1]",
         "integration/test_inline.py::test_every_row_is_visible_once_after_a_crash_at[4.3.0-committer.write.after]",
         rows=("M_ROWSFIRST",),
     ),
