@@ -18,6 +18,7 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import Change, PlanToken
 from eos_sink.protocol.values import EndOutcome, Position, TransactionState, TransactionStatus
+from eos_sink_lab.testing.waiting import wait_until
 from tests.decision_log.writer import NAMES, Writer, append, decision
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import FakeLogReader
@@ -79,9 +80,13 @@ def test_each_write_has_an_epoch_of_its_own(cluster: FakeCluster) -> None:
         writer.write(member, seq)
         if seq % 2:
             writer.register.prepare(writer.deadline)
-    writer.register.open(writer.deadline)  # What is prepared has its epoch now.
     written = [each.identity for each in cluster.coordinator.history]
     assert len(written) == 4
+
+    def is_prepared() -> bool:
+        return cluster.coordinator.describe(NAMES.driver).transaction.epoch > written[-1].epoch
+
+    wait_until(is_prepared, Deadline(5), "the next write has its epoch, in the background")
     assert [each.epoch for each in written] == sorted({each.epoch for each in written})
     assert {cluster.coordinator.end(each, commit=True) for each in written} == {EndOutcome.REFUSED}
 
