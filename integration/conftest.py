@@ -9,6 +9,7 @@ is left, so that no worker is alone at the end.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import tempfile
@@ -246,6 +247,8 @@ def run() -> Iterator[MakeRun]:
 
     yield make
     for each in made:
+        with contextlib.suppress(Exception):  # The cluster may have gone.
+            each.end_open()
         each.close()
 
 

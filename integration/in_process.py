@@ -11,9 +11,11 @@ from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_options
 from eos_sink.protocol import model
 from eos_sink.protocol.model import BatchId, Plan, TaskReport
+from eos_sink.protocol.values import TransactionStatus
 from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster
 from integration.topics import unique
@@ -88,6 +90,15 @@ class Run:
             rows = [pa.RecordBatch.from_pydict(part) for part in parts]
             task = TaskWriter(self.kafka, self.options, plan)
             yield task.write(BatchId(self.stream, batch), partition, rows)
+
+    def end_open(self) -> None:
+        """End what is open, which `eos-sink status` of other tests on this cluster would show."""
+        control, deadline = self.kafka.control(), Deadline(2)
+        prefix = f"{self.options.names.group}-"
+        for state in control.list_transactions(prefix, deadline, TransactionStatus.ONGOING):
+            producer = self.kafka.producer(state.transaction.transactional_id, 60_000)
+            producer.init(deadline)
+            producer.close()
 
     def close(self) -> None:
         for each in self._closing:
