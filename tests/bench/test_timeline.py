@@ -15,7 +15,7 @@ PROGRESS = {
 
 
 def passed(at_ms: float, point: str, pid: int = 1) -> Pass:
-    return Pass(BEGIN_S + at_ms / 1000, point.split(".")[0], pid, point)
+    return Pass(BEGIN_S + at_ms / 1000, point.partition(".")[0], pid, point)
 
 
 def test_sparks_steps_follow_each_other_and_calls_span_all_tasks() -> None:
