@@ -18,6 +18,7 @@ from eos_sink.protocol.model import BatchId, Plan, TaskReport
 from eos_sink.protocol.values import TransactionStatus
 from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster
+from integration.query_state import init_id
 from integration.topics import unique
 
 
@@ -93,12 +94,9 @@ class Run:
 
     def end_open(self) -> None:
         """End what is open, which `eos-sink status` of other tests on this cluster would show."""
-        control, deadline = self.kafka.control(), Deadline(2)
-        prefix = f"{self.options.names.group}-"
-        for state in control.list_transactions(prefix, deadline, TransactionStatus.ONGOING):
-            producer = self.kafka.producer(state.transaction.transactional_id, 60_000)
-            producer.init(deadline)
-            producer.close()
+        control, prefix = self.kafka.control(), f"{self.options.names.group}-"
+        for each in control.list_transactions(prefix, Deadline(2), TransactionStatus.ONGOING):
+            init_id(self.kafka, each.transaction.transactional_id, 2)
 
     def close(self) -> None:
         for each in self._closing:

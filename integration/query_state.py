@@ -30,7 +30,11 @@ def open_transaction(kafka: ConfluentKafka, name: str, topic: str) -> Transactio
 
 
 def take_id(kafka: ConfluentKafka, names: QueryNames, slot: int, partition: int) -> None:
-    """What a late attempt of a task does first: it inits the id, which aborts what is open."""
-    producer = kafka.producer(names.task(slot, partition), 60_000)
-    producer.init(Deadline(_PATIENCE_S))
-    producer.close()
+    """What a late attempt of a task does first."""
+    init_id(kafka, names.task(slot, partition))
+
+
+def init_id(kafka: ConfluentKafka, name: str, seconds: float = _PATIENCE_S) -> None:
+    """Abort what is open under a transactional id."""
+    with closing(kafka.producer(name, 60_000)) as producer:
+        producer.init(Deadline(seconds))

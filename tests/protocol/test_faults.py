@@ -15,7 +15,7 @@ from tests.fakes.process import Moment
 from tests.protocol.explore import BATCHES, FAULTS, SAMPLES, STEPS, find_wrong, play, with_excess
 from tests.protocol.scene import ZOMBIES, Fault, Gate, Strike
 
-# Each seed plays a third of the samples; `make test` has the first.
+# Each plays a third of the samples.
 SEVERAL = pytest.mark.parametrize("number", range(3))
 
 
