@@ -14,9 +14,13 @@ import argparse
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any, NamedTuple
+
+from pyspark.sql import SparkSession
 
 from bench import RESULTS
 from bench.broker import start_broker, topic_for
@@ -25,10 +29,12 @@ from bench.result import Notebook
 from bench.spark_turns import all_progress, start_spark, wait_batch
 from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing.faults import TIMELINE_VARIABLE, Pass, read_timeline
+from eos_sink_lab.testing.faulty_source import FaultyDataSource
+from eos_sink_lab.testing.local_cluster import LocalCluster
 from eos_sink_lab.testing.waiting import to_stderr
 
 CORES, ROWS = 2, 1_000
-_WARM_UP = 10
+_WARM_UP = 100
 _QUERY_S = 300.0
 # In the order in which Spark takes them, one after the other.
 _OF_SPARK = ("latestOffset", "walCommit", "getBatch", "queryPlanning", "addBatch", "commitOffsets")
@@ -48,41 +54,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--batches", type=int, default=100)
     batches = parser.parse_args(arguments).batches
     with start_broker("4.3.0", to_stderr) as kafka, tempfile.TemporaryDirectory() as home:
+        timeline = f"{home}/timeline"
         # Spark's Python processes inherit it.
-        os.environ[TIMELINE_VARIABLE] = f"{home}/timeline"
-        spark = start_spark(CORES)
-        from eos_sink_lab.testing.faulty_source import FaultyDataSource
-
-        spark.dataSource.register(FaultyDataSource)
+        os.environ[TIMELINE_VARIABLE] = timeline
         notebook = Notebook(NAME, kafka.version, {"batches": batches, "rows": ROWS, "cores": CORES})
+        spark = start_spark(CORES)
+        spark.dataSource.register(FaultyDataSource)
         for kind, options in KINDS.items():
-            with topic_for(kafka, f"timeline-{len(options)}", CORES) as topic:
-                made = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS)
-                rows = made.option("numPartitions", CORES).load()
-                given = {"kafka.bootstrap.servers": kafka.bootstrap_servers, "topic": topic}
-                query = (
-                    rows.selectExpr("CAST(value AS STRING) AS value")
-                    .writeStream.format("kafka-eos")
-                    .options(**given, **options)
-                    .option("checkpointLocation", f"{home}/{topic}")
-                    .start()
-                )
-                try:
-                    wait_batch(query, kind, _WARM_UP + batches, Deadline(_QUERY_S))
-                    progress = all_progress(query)
-                finally:
-                    query.stop()
-            passes = read_timeline(f"{home}/timeline")
-            for batch in progress[_WARM_UP : _WARM_UP + batches]:
-                for span in spans(batch, passes):
-                    labels = {"kind": kind, "who": span.who, "step": span.step}
-                    notebook.note("start", "ms", span.start, **labels)
-                    notebook.note("end", "ms", span.end, **labels)
+            progress = _run(kafka, spark, options, _WARM_UP + batches)[_WARM_UP:]
+            passes = read_timeline(timeline)
+            for span in chain.from_iterable(spans(batch, passes) for batch in progress):
+                labels = {"kind": kind, "who": span.who, "step": span.step}
+                notebook.note("start", "ms", span.start, **labels)
+                notebook.note("end", "ms", span.end, **labels)
         spark.stop()
     result = notebook.result()
     result.write(RESULTS / f"{NAME}.json")
     print("\n".join(lines({NAME: result})))
     return 0
+
+
+def _run(
+    kafka: LocalCluster, spark: SparkSession, options: Mapping[str, str], batches: int
+) -> list[Mapping[str, Any]]:
+    """Run a query; return Spark's progress of its first batches."""
+    rate = {"rowsPerBatch": ROWS, "numPartitions": CORES}
+    made = spark.readStream.format("rate-micro-batch").options(**rate).load()
+    rows = made.selectExpr("CAST(value AS STRING) AS value")
+    with (
+        topic_for(kafka, f"timeline-{time.time_ns()}", CORES) as topic,
+        tempfile.TemporaryDirectory() as checkpoint,
+    ):
+        places = {"kafka.bootstrap.servers": kafka.bootstrap_servers, "topic": topic}
+        writer = rows.writeStream.format("kafka-eos").options(**places, **options)
+        query = writer.option("checkpointLocation", checkpoint).start()
+        try:
+            wait_batch(query, "kafka-eos", batches - 1, Deadline(_QUERY_S))
+            return all_progress(query)[:batches]
+        finally:
+            query.stop()
 
 
 def spans(progress: Mapping[str, Any], passes: Sequence[Pass]) -> Iterator[Span]:

@@ -32,10 +32,12 @@ def steps_of(result: Result, kind: str) -> list[tuple[str, str, float, float]]:
     """Who, step, start and end in ms: the medians of the batches, in the order of their start."""
     found = []
     for start in result.having("start", kind=kind):
-        end = result.one("end", **start.labels)
-        if len(start.samples) >= _MOST * result.parameters["batches"]:
-            who, step = str(start.labels["who"]), str(start.labels["step"])
-            found.append((who, step, start.spread.median, end.spread.median))
+        began, ended = (
+            series.spread.median for series in (start, result.one("end", **start.labels))
+        )
+        # A call with one gate has no length.
+        if ended > began and len(start.samples) >= _MOST * result.parameters["batches"]:
+            found.append((str(start.labels["who"]), str(start.labels["step"]), began, ended))
     order = [*_COLORS]
     return sorted(found, key=lambda each: (each[2], order.index(each[0])))
 
