@@ -26,7 +26,7 @@ from enum import Enum
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 PAGE = "docs/errors.md"
-"""Where each class has a section with its causes and what to look at."""
+"""The page with a section for each class: its causes, and what to look at."""
 _OPTION = r"\b[Oo]ptions? (kafka\.bootstrap\.servers|kafka|topic|eos[.\w]+|txn\w+|checkpoint\w+)\b"
 
 

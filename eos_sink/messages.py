@@ -1198,7 +1198,7 @@ def command(what: str, names: QueryNames, log: str, *options: str) -> str:
 
 
 class _Facts(dict[str, Any]):
-    """What is known of a stop, and what follows from it."""
+    """The facts of a stop, and what follows from them."""
 
     def __missing__(self, name: str) -> Any:
         if name.endswith("_some"):
@@ -1276,7 +1276,7 @@ def _restart(facts: _Facts) -> str:
 
 
 def _anew(facts: _Facts) -> str:
-    """How the query begins a new checkpoint."""
+    """Say how the query begins a new checkpoint."""
     if facts["location"] is None:
         return f"{_START[0].upper()}{_START[1:]}"
     return (

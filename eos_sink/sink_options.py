@@ -73,7 +73,7 @@ class SinkOptions:
 
     @property
     def route(self) -> Route:
-        """What decides where rows go."""
+        """The options that decide where rows go."""
         partitioner = self.cluster.client.settings.get("partitioner", "")
         return Route(self.topic, self.dead_letter_topic, partitioner)
 

@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from eos_sink.decision_log import DecisionRegister, Entry
+from eos_sink.decision_log import DecisionRegister, LogEntry
 from eos_sink.driver.planner import Planner
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
@@ -409,7 +409,7 @@ class Query:
             self._kafka = ConfluentKafka(self.options.cluster)
         return self._kafka
 
-    def log(self) -> Entry:
+    def log(self) -> LogEntry:
         """The latest record of the decision log."""
         if self._register is None:
             self._register = DecisionRegister(self.kafka, self.options.names)

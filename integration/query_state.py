@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from eos_sink.decision_log import DecisionRegister, Entry
+from eos_sink.decision_log import DecisionRegister, LogEntry
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
@@ -13,7 +13,7 @@ from eos_sink.kafka.interfaces import TransactionalProducer
 _PATIENCE_S = 90.0
 
 
-def read_log(kafka: ConfluentKafka, names: QueryNames, seconds: float = _PATIENCE_S) -> Entry:
+def read_log(kafka: ConfluentKafka, names: QueryNames, seconds: float = _PATIENCE_S) -> LogEntry:
     """The latest record of the decision log, once no open transaction holds it back."""
     with closing(DecisionRegister(kafka, names)) as register:
         return register.read(Deadline(seconds))

@@ -10,7 +10,7 @@ _WIDTH = 88
 
 
 class ExitCode(IntEnum):
-    """How a command has ended."""
+    """The end of a command."""
 
     OK = 0
     FAILED = 1
@@ -26,7 +26,7 @@ MEANINGS: Mapping[ExitCode, str] = {
     ExitCode.NOT_SEEN: "nothing needs attention in what was seen, and something could not be seen",
     ExitCode.INTERRUPTED: "interrupted with Ctrl-C",
 }
-"""What a code means for a command that does not say more."""
+"""The meaning of a code for a command that does not say more."""
 
 
 def describe_exit_codes(meanings: Mapping[ExitCode, str]) -> str:

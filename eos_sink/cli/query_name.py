@@ -26,7 +26,7 @@ FOUND_BY = (
 
 
 NAME_TO_TYPE = f"the query's name (with its prefix, if that is not {DEFAULT_PREFIX})"
-"""What confirms a change; it is `QueryNames.shown`."""
+"""The name that confirms a change; it is `QueryNames.shown`."""
 
 
 def add_query(parser: argparse.ArgumentParser, *, nargs: str | None = None) -> None:

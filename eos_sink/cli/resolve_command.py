@@ -161,7 +161,7 @@ def make_report(
 
 
 def _advise(evidence: BatchEvidence) -> str:
-    """What the operator can do next."""
+    """Return what the operator can do next."""
     needs = evidence.needs
     not_ended = sorted([*needs.get(Need.COMMIT, ()), *needs.get(Need.ANSWER, ())])
     advice = (

@@ -44,7 +44,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Update:
-    """What has come since the update before, and how it is now."""
+    """Show what has come since the update before, and how it is now."""
 
     at_ms: int
     queries: Sequence[Throughput]

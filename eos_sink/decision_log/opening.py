@@ -16,7 +16,7 @@ from eos_sink.decision_log.driver_id import await_end, describe_driver, explain_
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, TransactionalProducer
-from eos_sink.protocol.model import Entry
+from eos_sink.protocol.model import LogEntry
 from eos_sink.protocol.values import ProducerIdentity
 
 # After that a load balancer may have dropped the producer's connections without a word, and opening
@@ -39,7 +39,7 @@ class Opened:
     fresh: Deadline
     producer: TransactionalProducer
     identity: ProducerIdentity
-    entry: Entry
+    entry: LogEntry
     reached: int
 
 
@@ -47,7 +47,7 @@ def open_log(
     kafka: Kafka,
     names: QueryNames,
     timeout_ms: int,
-    read: Callable[[], tuple[Entry, int]],
+    read: Callable[[], tuple[LogEntry, int]],
     deadline: Deadline,
 ) -> Opened:
     """Fence every other writer of the query, then read.

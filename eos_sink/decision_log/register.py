@@ -42,8 +42,8 @@ from eos_sink.metrics.events import trace
 from eos_sink.protocol.model import (
     NO_CLAIMS,
     Change,
-    Entry,
     KnownClaims,
+    LogEntry,
     LogRecord,
     PlanToken,
     claims_of,
@@ -68,7 +68,7 @@ _TRY_READ_S = 5.0
 _NO_RECORD = LogRecord(seq=0, decision=None, writer="")
 
 
-def check_forward(token: PlanToken, entry: Entry) -> None:
+def check_forward(token: PlanToken, entry: LogEntry) -> None:
     """Check that a log read after a plan is at the plan's record or past it.
 
     Raises:
@@ -78,7 +78,7 @@ def check_forward(token: PlanToken, entry: Entry) -> None:
         raise _went_back(token.seq, token.position, entry)
 
 
-def check_current(token: PlanToken, entry: Entry) -> None:
+def check_current(token: PlanToken, entry: LogEntry) -> None:
     """Check that a log read after a plan is at the plan's record.
 
     Raises:
@@ -92,7 +92,7 @@ def check_current(token: PlanToken, entry: Entry) -> None:
         raise superseded(token, entry)
 
 
-def follow(token: PlanToken, entry: Entry) -> PlanToken:
+def follow(token: PlanToken, entry: LogEntry) -> PlanToken:
     """The token that makes a plan's run the writer of the next record after one that was read since
     the plan: no older plan can be decided any more.
 
@@ -132,7 +132,7 @@ class _Write:
 
     @contextlib.contextmanager
     def refusing(self) -> Iterator[None]:
-        """What is raised here ends the write, unless another producer has the driver's id."""
+        """End the write if anything is raised here, unless another producer has the driver's id."""
         try:
             yield
         except ProducerFenced:
@@ -161,7 +161,7 @@ class DecisionRegister:
         self._reader: LogReader | None = None
         self._opened: Opened | None = None
         self._opening: Opening | None = None
-        self._seen: Entry | None = None
+        self._seen: LogEntry | None = None
         self.rows_part = 0.0
 
     def connect(self, deadline: Deadline) -> LogReader:
@@ -179,7 +179,7 @@ class DecisionRegister:
             self._seen = _read(found)
         return found is not None
 
-    def read(self, deadline: Deadline, token: PlanToken | None = None) -> Entry:
+    def read(self, deadline: Deadline, token: PlanToken | None = None) -> LogEntry:
         """The latest record. Fences no one.
 
         Args:
@@ -191,18 +191,18 @@ class DecisionRegister:
         self._seen = self._read_latest(self.connect(deadline), deadline, token)
         return self._seen
 
-    def records(self, deadline: Deadline) -> list[Entry]:
+    def records(self, deadline: Deadline) -> list[LogEntry]:
         """The query's committed records that the log still has, oldest first."""
         found = self.connect(deadline).records(deadline)
         return [_read(each) for each in found]
 
-    def try_read(self) -> Entry | None:
+    def try_read(self) -> LogEntry | None:
         """The latest record if it can be read soon. For error messages: it raises nothing."""
         with contextlib.suppress(Exception):
             return self.read(Deadline(_TRY_READ_S))
         return None
 
-    def open(self, deadline: Deadline, token: PlanToken | None = None) -> Entry:
+    def open(self, deadline: Deadline, token: PlanToken | None = None) -> LogEntry:
         """Fence every other writer of the query, then read."""
         return self._open_again(deadline, token).entry
 
@@ -212,7 +212,7 @@ class DecisionRegister:
         if reader is not None and self._opened is None and self._opening is None:
             self._opening = Opening(lambda: self._open_after_write(reader, deadline))
 
-    def expect(self, token: PlanToken, deadline: Deadline) -> Entry:
+    def require_current(self, token: PlanToken, deadline: Deadline) -> LogEntry:
         """Open unless open, and compare: the record that the plan was made from.
 
         Raises:
@@ -232,7 +232,7 @@ class DecisionRegister:
         rows: Sequence[Rows] = (),
         vote: Vote | None = None,
         known: KnownClaims = NO_CLAIMS,
-    ) -> Entry:
+    ) -> LogEntry:
         """Write the next record if the plan's is still the latest one.
 
         A write of unknown outcome is never sent again blindly: the register is opened, which ends
@@ -311,7 +311,7 @@ class DecisionRegister:
     def _open(
         self, reader: LogReader, deadline: Deadline, token: PlanToken | None = None
     ) -> Opened:
-        def read() -> tuple[Entry, int]:
+        def read() -> tuple[LogEntry, int]:
             return self._read_latest(reader, deadline, token), reader.reached
 
         has_record = any(known is not None and known.seq for known in (self._seen, token))
@@ -331,17 +331,17 @@ class DecisionRegister:
 
     def _read_latest(
         self, reader: LogReader, deadline: Deadline, token: PlanToken | None = None
-    ) -> Entry:
+    ) -> LogEntry:
         before = self._seen
         places = [known.position for known in (before, token) if known is not None and known.seq]
         known = max((place.offset + 1 for place in places), default=0)
         found = reader.latest(deadline, known)
-        entry = _read(found) if found else Entry(_NO_RECORD, reader.home)
+        entry = _read(found) if found else LogEntry(_NO_RECORD, reader.home)
         if before is not None and _is_behind(entry, before):
             raise _went_back(before.seq, before.position, entry)
         return entry
 
-    def _send(self, write: _Write, opened: Opened) -> Entry:
+    def _send(self, write: _Write, opened: Opened) -> LogEntry:
         """Send the rows, the claims and the record; when they are on the brokers vote, and commit.
 
         For each of the two only a part of the time: a client that hangs is replaced, and the write
@@ -383,7 +383,7 @@ class DecisionRegister:
         self._trace("written", record)
         self._close_producer()
         assert sent.at is not None
-        return Entry(record, replace(token.position, offset=sent.at))
+        return LogEntry(record, replace(token.position, offset=sent.at))
 
     def _check_ended(self, write: _Write) -> None:
         from eos_sink.decision_log.hanging import check_ended
@@ -471,12 +471,12 @@ class DecisionRegister:
         return isinstance(error, Exception) and not isinstance(error, OperatorNeededError)
 
 
-def _read(found: tuple[Position, bytes]) -> Entry:
+def _read(found: tuple[Position, bytes]) -> LogEntry:
     position, value = found
-    return Entry(decode(value, str(position)), position)
+    return LogEntry(decode(value, str(position)), position)
 
 
-def _went_back(known: int, position: Position, entry: Entry) -> EosSinkError:
+def _went_back(known: int, position: Position, entry: LogEntry) -> EosSinkError:
     decision = entry.decision
     return stop(
         Reason.LOG_WENT_BACK, known=known, position=position, entry=entry, decision=decision
@@ -499,7 +499,7 @@ def _is_of_row(error: BaseException, token: PlanToken) -> bool:
     return isinstance(error, ProduceFailed) and error.topic not in (None, token.position.topic)
 
 
-def _is_behind(now: Entry, before: Entry) -> bool:
+def _is_behind(now: LogEntry, before: LogEntry) -> bool:
     """A log only grows: a lower number, a lower offset or another record under the same number
     means that it is not the log that was read before."""
     if now.seq == before.seq:

@@ -1,4 +1,4 @@
-"""What a process counts and logs about its batches.
+"""Counts and logs the batches of a process.
 
 Nothing here may stop a batch: a figure that cannot be computed is left out. No figure is added
 twice: where it is unknown whether a record reached the log, the record's figures are dropped.

@@ -1,4 +1,4 @@
-"""What a query's driver reads of Spark's checkpoint, and how it waits for a file of it.
+"""Reads what a query's driver needs of Spark's checkpoint, and waits for a file of it.
 
 With asynchronous progress tracking (AsyncProgressTrackingMicroBatchExecution) a thread of Spark's
 driver writes `offsets/N` while batch N runs, in the order of the batches. Without the file the next

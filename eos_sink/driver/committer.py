@@ -34,8 +34,8 @@ from eos_sink.protocol.model import (
     BatchId,
     Change,
     Decision,
-    Entry,
     KnownClaims,
+    LogEntry,
     LogRecord,
     Numbering,
     PlanToken,
@@ -176,7 +176,7 @@ class Committer:
         """Check, write the record, settle; then say what has happened."""
         reports, rows, rewritten = batch.reports, batch.rows, batch.rewritten
         decision, token = batch.decision, batch.reports[0].token
-        record = self._register.expect(token, deadline).record
+        record = self._register.require_current(token, deadline).record
         check_streams(record, decision.batch, has_group=self._source is not None)
         known = self._check_claims(token, record, batch, deadline)
         source = self._check_source(record, decision.batch, deadline)
@@ -255,7 +255,9 @@ class Committer:
             self._register.append(token, Change(noted, self._metrics.take_pending()), deadline)
         return None
 
-    def abort(self, reports: Sequence[TaskReport], token: PlanToken | None = None) -> Entry | None:
+    def abort(
+        self, reports: Sequence[TaskReport], token: PlanToken | None = None
+    ) -> LogEntry | None:
         """Give up a batch. What the decision names is settled instead.
 
         Without token and reports the plan is unknown, so it cannot be fenced: the query's next
@@ -276,7 +278,7 @@ class Committer:
             return None
         plan = token
 
-        def fence(view: View) -> Entry:
+        def fence(view: View) -> LogEntry:
             figures = self._metrics.take_pending() + Stats({Count.ABORTS: 1})
             room = None
             if sent := _inline_bytes(reports):
@@ -402,7 +404,7 @@ class Committer:
             refused.message,
         )
 
-    def _note_settled(self, token: PlanToken, entry: Entry, deadline: Deadline) -> None:
+    def _note_settled(self, token: PlanToken, entry: LogEntry, deadline: Deadline) -> None:
         """Note in the log that the batch is visible: the next batch may be another stream's, after
         Kafka has forgotten these transactions."""
         try:

@@ -18,7 +18,7 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.messages import Reason, stop
-from eos_sink.protocol.model import Change, Decision, Entry, PlanToken
+from eos_sink.protocol.model import Change, Decision, LogEntry, PlanToken
 from eos_sink.protocol.reconcile import Role, View
 from eos_sink.protocol.rules import check_former
 
@@ -70,7 +70,7 @@ def _retire(  # noqa: PLR0913, PLR0917
         metadata = member.join(deadline)
         settle_without_id(kafka, former, register, deadline)
 
-        def retire(view: View) -> Entry:
+        def retire(view: View) -> LogEntry:
             # A driver that is left may have decided until now.
             last = check_former(decision, former, view.record, group)
             if view.decision and view.lost:

@@ -14,7 +14,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.kafka.retry import retry_until
 from eos_sink.messages import Reason, stop
-from eos_sink.protocol.model import Decision, Entry, LogRecord, Numbering, Override
+from eos_sink.protocol.model import Decision, LogEntry, LogRecord, Numbering, Override
 from eos_sink.protocol.outcome import Evidence, Outcome, outcome
 from eos_sink.protocol.values import (
     COMMITTED,
@@ -25,7 +25,7 @@ from eos_sink.protocol.values import (
     TransactionStatus,
 )
 
-ReadRecords = Callable[[Deadline], Sequence[Entry]]
+ReadRecords = Callable[[Deadline], Sequence[LogEntry]]
 
 
 def end_hanging(

@@ -32,8 +32,8 @@ from eos_sink.protocol.model import (
     DIGEST,
     NO_CLAIMS,
     Change,
-    Entry,
     KnownClaims,
+    LogEntry,
     LogRecord,
     Plan,
     Run,
@@ -140,7 +140,7 @@ class Planner:
                 record.room,
             )
 
-    def refuse_tasks(self, given_up: Entry) -> None:
+    def refuse_tasks(self, given_up: LogEntry) -> None:
         """Join again, so that Kafka refuses tasks of a failed job that may still run, and end what
         they have left open. If anything was written since, it does nothing: it would replace a
         newer write, of this process too. A process that has not planned may do it for the one that
@@ -193,7 +193,7 @@ class Planner:
                 raise self._replaced(latest)
         return False
 
-    def _read_successor(self, deadline: Deadline) -> Entry | None:
+    def _read_successor(self, deadline: Deadline) -> LogEntry | None:
         """The record of the run that has replaced this one: only the log tells which it is, so if
         it cannot be read, that is the error. None: it is not the log that this run has read."""
         try:
@@ -201,7 +201,7 @@ class Planner:
         except OperatorNeededError:
             return None
 
-    def _replaced(self, latest: Entry | None) -> EosSinkError:
+    def _replaced(self, latest: LogEntry | None) -> EosSinkError:
         from eos_sink.protocol.refused import replaced
 
         return replaced(self._run, latest)
@@ -237,7 +237,7 @@ class Planner:
         # The last plan came to nothing. Its abort() may not have known of it, or may have died.
         return self._repair(entry, Role.REPAIR, deadline)
 
-    def _may_be_running(self, entry: Entry) -> bool:
+    def _may_be_running(self, entry: LogEntry) -> bool:
         """True if tasks of the last batch write of this process may run: it is not decided, so it
         goes on in another thread or has failed, and Spark does not wait for the tasks of a failed
         job; or the log does not say yet that its decision is settled."""
@@ -280,7 +280,7 @@ class Planner:
         return self._repair(entry, Role.START, deadline, member)
 
     def _repair(
-        self, entry: Entry, role: Role, deadline: Deadline, member: GroupMember | None = None
+        self, entry: LogEntry, role: Role, deadline: Deadline, member: GroupMember | None = None
     ) -> View:
         """Bring the query to rest: what the plans before have left behind is settled or aborted.
 
@@ -293,7 +293,7 @@ class Planner:
         same = before is not None and (before == self._run or self._run.is_sibling_of(before))
         new_run = starts and not same
 
-        def fence(view: View) -> Entry:
+        def fence(view: View) -> LogEntry:
             is_first, listed = not view.fenced, bool(view.listed)
             counts = {Count.ABORTS: listed, Count.RUNS: new_run and is_first}
             figures = Stats.of_counts({**counts, Count.RECOVERIES: starts and is_first})

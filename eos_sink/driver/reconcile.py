@@ -21,10 +21,10 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.messages import Reason, stop
 from eos_sink.metrics.events import trace
-from eos_sink.protocol.model import Decision, Entry, PlanToken
+from eos_sink.protocol.model import Decision, LogEntry, PlanToken
 from eos_sink.protocol.outcome import Evidence, Source, missing
 from eos_sink.protocol.reconcile import Role, Step, View, next_step
-from eos_sink.protocol.rules import in_doubt, undecided
+from eos_sink.protocol.rules import in_doubt, select_undecided
 from eos_sink.protocol.values import (
     MAY_HAVE_COMMITTED,
     EndOutcome,
@@ -54,7 +54,7 @@ class Actor:
     """
 
     role: Role = Role.SETTLE
-    fence: Callable[[View], Entry] = _refuse
+    fence: Callable[[View], LogEntry] = _refuse
     look: Callable[[View], None] = _refuse
     is_stable: Callable[[View], bool] = _refuse
 
@@ -118,7 +118,8 @@ def list_undecided(
 ) -> list[Transaction]:
     """The query's open transactions that the decision does not name."""
     prefix, is_open = f"{names.group}-", TransactionStatus.ONGOING
-    return undecided(names, kafka.control().list_transactions(prefix, deadline, is_open), decision)
+    states = kafka.control().list_transactions(prefix, deadline, is_open)
+    return select_undecided(names, states, decision)
 
 
 def list_committed(kafka: Kafka, prefix: str, deadline: Deadline) -> list[TransactionState]:

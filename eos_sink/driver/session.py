@@ -12,7 +12,7 @@ from collections.abc import Callable
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import GroupMember, Kafka
-from eos_sink.protocol.model import Entry, PlanToken, Run
+from eos_sink.protocol.model import LogEntry, PlanToken, Run
 from eos_sink.protocol.rules import group_session_ms, longest_session_ms
 from eos_sink.protocol.values import MemberState
 from eos_sink.sink_options import SinkOptions
@@ -50,7 +50,7 @@ class DriverSession:
             self.close()
             return self._join_for(group_session_ms(timeout_ms), deadline)
 
-    def token(self, entry: Entry) -> PlanToken:
+    def token(self, entry: LogEntry) -> PlanToken:
         """Return the token that makes a plan from this record current."""
         return PlanToken(
             self._options.names,

@@ -51,7 +51,7 @@ class Translation:
 
 @dataclass(frozen=True)
 class ClusterConfig:
-    """What a client has to know of a cluster; the same for all queries.
+    """All that a client has to know of a cluster; the same for all queries.
 
     Attributes:
         client: the user's settings.

@@ -1,4 +1,4 @@
-"""What the decision log has of one batch of a query.
+"""Finds what the decision log has of one batch of a query.
 
 The latest record of the log has the latest decision only; older records exist until compaction
 drops them. A later decision proves that an earlier one was settled: a plan settles what is decided
@@ -33,7 +33,7 @@ class RecordState(Enum):
 
 @dataclass(frozen=True)
 class BatchRecord:
-    """What the log has of a batch of a query.
+    """The records of a batch of a query in the log.
 
     Attributes:
         history: the query's records.

@@ -22,7 +22,7 @@ from eos_sink.ops.pending import Need, find_needs
 from eos_sink.protocol.model import Prepared, RowDigest
 from eos_sink.protocol.outcome import Evidence, Outcome, outcome
 from eos_sink.protocol.reconcile import View
-from eos_sink.protocol.rules import undecided
+from eos_sink.protocol.rules import select_undecided
 from eos_sink.protocol.values import (
     ProducerIdentity,
     Transaction,
@@ -105,7 +105,7 @@ class OtherTask:
 
 @dataclass(frozen=True)
 class BatchEvidence(BatchRecord):
-    """What the log has of a batch, and what Kafka has of it and of its query.
+    """The evidence of a batch: in the log, and in Kafka, there of its query too.
 
     Attributes:
         log: the topic of the decision log.
@@ -138,7 +138,7 @@ class BatchEvidence(BatchRecord):
 
     @property
     def view(self) -> View:
-        """What a driver would know of the query, if the batch is its latest one."""
+        """Return what a driver would know of the query, if the batch is its latest one."""
         found = tuple(each.evidence for each in self.transactions)
         return View(self.names, self.history.entry, found, listed=frozenset(self.undecided or ()))
 
@@ -179,7 +179,7 @@ def gather_evidence(
     left: tuple[Transaction, ...] | None = None
     committed: tuple[str, ...] | None = () if history.is_seen else None
     if states is not None:
-        left = tuple(undecided(names, states, history.decision))
+        left = tuple(select_undecided(names, states, history.decision))
         if not (history.is_seen or history.unread):
             ids = [each.transaction.transactional_id for each in states if each.has_committed]
             committed = tuple(sorted(ids))

@@ -194,7 +194,7 @@ class _Families:
         )
 
     def add(self, name: Count | Gauge, value: float | None, *labels: str) -> None:
-        """What is not known has no sample."""
+        """Add a sample, unless the value is not known."""
         if value is not None:
             self._family(name).add_metric(labels, value)
 

@@ -9,10 +9,10 @@ from eos_sink.decision_log.codec import decode, is_claim, newer_format
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.admin_interface import LogLine
-from eos_sink.protocol.model import BatchId, Decision, Entry, LogRecord, Run
+from eos_sink.protocol.model import BatchId, Decision, LogEntry, LogRecord, Run
 from eos_sink.protocol.values import Position
 
-_NO_RECORD = Entry(LogRecord(seq=0, decision=None, writer=""), Position("", 0, 0))
+_NO_RECORD = LogEntry(LogRecord(seq=0, decision=None, writer=""), Position("", 0, 0))
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,9 @@ class History:
         return self.records[-1] if self.records else None
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> LogEntry:
         """The latest record as a driver has it."""
-        return Entry(self.latest.record, self.latest.position) if self.latest else _NO_RECORD
+        return LogEntry(self.latest.record, self.latest.position) if self.latest else _NO_RECORD
 
     @property
     def seq(self) -> int:

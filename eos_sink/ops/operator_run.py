@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
-from eos_sink.decision_log import DecisionRegister, Entry
+from eos_sink.decision_log import DecisionRegister, LogEntry
 from eos_sink.driver.processes import current_run, is_alive_here
 from eos_sink.errors import SupersededError
 from eos_sink.identity import Origin, QueryNames
@@ -48,7 +48,7 @@ def may_be_alive(run: Run | None, hosts: Collection[str] | None) -> bool:
 
 def read_log(
     kafka: Kafka, names: QueryNames, deadline: Deadline, *, create: bool = False
-) -> Entry | None:
+) -> LogEntry | None:
     """The query's latest record as a driver reads it; None if there is no log.
 
     `Admin.read_log` neither waits for a decision that is being written, nor stops at a record that
@@ -64,7 +64,7 @@ def read_log(
         return register.read(deadline)
 
 
-def _moved(seq: int, entry: Entry) -> RefusedChoice:
+def _moved(seq: int, entry: LogEntry) -> RefusedChoice:
     """The error of a command whose operator has seen another record than the latest one.
 
     Args:
@@ -84,7 +84,7 @@ def _moved(seq: int, entry: Entry) -> RefusedChoice:
 
 def read_again(
     kafka: Kafka, names: QueryNames, seq: int, deadline: Deadline, *, create: bool = False
-) -> Entry:
+) -> LogEntry:
     """The latest record, which has to be the one that the operator has seen.
 
     Args:
@@ -100,8 +100,8 @@ def read_again(
 
 @contextmanager
 def join_as_operator(
-    kafka: Kafka, names: QueryNames, entry: Entry, tool: str, deadline: Deadline
-) -> Iterator[Callable[[Change], Entry]]:
+    kafka: Kafka, names: QueryNames, entry: LogEntry, tool: str, deadline: Deadline
+) -> Iterator[Callable[[Change], LogEntry]]:
     """Join the query's group, and open the log to write the record after `entry`.
 
     Raises:
@@ -116,7 +116,7 @@ def join_as_operator(
         metadata = member.join(deadline)
         token = PlanToken(names, entry.seq, entry.position, metadata, run, _SESSION_MS)
         with named(names, kafka.log_topic):
-            register.expect(token, deadline)
+            register.require_current(token, deadline)
             yield lambda change: register.append(token, change, deadline)
     except (MemberRefused, SupersededError) as refused:
         latest = register.try_read()

@@ -22,7 +22,7 @@ _LOOKED = frozenset({Step.ASK_TOPIC_IDS, Step.LOOK, Step.LIST, Step.STOP})
 
 
 class Need(Enum):
-    """What is left to do; the values say who can."""
+    """A thing that is left to do; the values say who can."""
 
     COMMIT = "the driver, the next start or eos-sink resolve --end"
     CHOICE = "an operator: eos-sink resolve"
@@ -30,7 +30,7 @@ class Need(Enum):
     ANSWER = "Kafka"
     """Whether a decided transaction has been committed."""
     ABORT = "the next start or eos-sink resolve --end"
-    """What is undecided, which a driver that is alive decides."""
+    """End what is undecided, which a driver that is alive decides."""
 
 
 _NEEDS = {
@@ -64,7 +64,7 @@ def find_needs(view: View) -> dict[Need, list[int]]:
 
 
 def pending(status: QueryStatus, now_ms: int) -> dict[Need, list[int]]:
-    """What is left to do, but for what a live driver does within its time."""
+    """Return what is left to do, but for what a live driver does within its time."""
     is_stalled = (
         status.last_run_ended
         or now_ms - (status.decided_at_ms or now_ms) > _LONG_MS

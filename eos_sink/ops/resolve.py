@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import Enum
 
-from eos_sink.decision_log import Entry
+from eos_sink.decision_log import LogEntry
 from eos_sink.driver.reconcile import Actor, bring_to_rest
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
@@ -122,7 +122,7 @@ def _check_doubts(evidence: BatchEvidence, decision: Decision, chosen: Iterable[
 
 def write_choice(
     kafka: Kafka, evidence: BatchEvidence, decision: Decision | None, deadline: Deadline
-) -> Entry:
+) -> LogEntry:
     """Write the record of a choice; every older run is refused from then on.
 
     Args:
@@ -172,6 +172,6 @@ def end_open(kafka: Kafka, evidence: BatchEvidence, deadline: Deadline) -> View:
         return bring_to_rest(kafka, view, deadline, fencing)
 
 
-def _read_again(kafka: Kafka, evidence: BatchEvidence, deadline: Deadline) -> Entry:
+def _read_again(kafka: Kafka, evidence: BatchEvidence, deadline: Deadline) -> LogEntry:
     seq = evidence.history.seq
     return read_again(kafka, evidence.names, seq, deadline, create=not seq)

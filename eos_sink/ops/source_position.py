@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Literal
 
-from eos_sink.decision_log import Entry
+from eos_sink.decision_log import LogEntry
 from eos_sink.driver.evidence import ask_all
 from eos_sink.driver.source_reader import read_bounds, read_logs
 from eos_sink.identity import QueryNames
@@ -58,7 +58,7 @@ class SourceState:
         ends: of the partitions' logs, as far as they exist.
     """
 
-    entry: Entry
+    entry: LogEntry
     group: str
     position: SourcePosition | None
     committed: Offsets
@@ -110,7 +110,7 @@ def read_source(
 
 def choose(
     kafka: Kafka, names: QueryNames, state: SourceState, chosen: Use | Drop, deadline: Deadline
-) -> Entry:
+) -> LogEntry:
     """Write the chosen position to the log and the group; every older run is refused then.
 
     Raises:

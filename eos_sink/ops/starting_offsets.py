@@ -34,12 +34,12 @@ _LOGGER = logging.getLogger("eos_sink.ops")
 
 
 class Default(Enum):
-    """Where topics begin that the decision log does not know."""
+    """The beginning of topics that the decision log does not know."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
     COMMITTED = "committed"
-    """Where the group is, and with their first rows if it is nowhere."""
+    """At the offsets of the group, and with their first rows if it has none."""
 
 
 def find_starting_offsets(
@@ -173,8 +173,8 @@ class _Query:
         return there
 
     def _look(self, known: StartNote | None) -> StartNote | None:
-        """What to note of the checkpoint of a query that the log does not know; None: it goes on
-        from a former identity.
+        """Return what to note of the checkpoint of a query that the log does not know; None: it
+        goes on from a former identity.
 
         Raises:
             OperatorNeededError: a batch is there unfinished.

@@ -128,7 +128,7 @@ class QueryStatus:
 
     @property
     def view(self) -> View:
-        """What a driver would know of it."""
+        """Return what a driver would know of it."""
         listed = frozenset(each.transaction for each in self.undecided)
         return View(self.names, self.history.entry, self.evidence, listed=listed)
 

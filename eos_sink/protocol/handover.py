@@ -32,7 +32,7 @@ from eos_sink.protocol.values import Offsets, Place
 
 @dataclass(frozen=True)
 class Handover:
-    """What is known where a query is about to begin or to go on.
+    """The facts at the place where a query is about to begin or to go on.
 
     Attributes:
         record: the latest one.

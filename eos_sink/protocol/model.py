@@ -186,7 +186,7 @@ class Override:
 
 @dataclass(frozen=True)
 class Route:
-    """What decides where a batch's rows go.
+    """The options that decide where a batch's rows go.
 
     Attributes:
         topic: of all rows; None: the column `topic` names it.
@@ -293,7 +293,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class SourcePosition:
-    """How far a query has read the topics of its source, as of the batch that has moved it last.
+    """The offsets up to which a query has read its source, as of the batch that moved them last.
 
     Attributes:
         group: the consumer group that has a copy, committed in the decision's transaction.
@@ -347,8 +347,8 @@ class SourcePosition:
         return frozenset(place for place, offset in places if committed.get(place) != offset)
 
     def lag(self, ends: Offsets) -> int | None:
-        """How many offsets it is behind the ends of the partitions' logs, markers of transactions
-        included. None: not known."""
+        """Count the offsets between it and the ends of the partitions' logs, markers of
+        transactions included. None: not known."""
         if self.stale or not self.end.keys() <= ends.keys():
             return None
         # A topic that was deleted and created again may end before.
@@ -406,7 +406,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Change:
-    """What a record changes of the one before.
+    """The difference of a record from the one before.
 
     Attributes:
         decision: None: an operator drops the latest one.
@@ -596,7 +596,7 @@ def group_subject(group: str) -> str:
 
 
 class KnownClaims(NamedTuple):
-    """What was read of a subject's claims: the other identities, and where the log goes on."""
+    """The claims of a subject that were read: other identities, and where the log goes on."""
 
     subject: str = ""
     names: tuple[QueryNames, ...] = ()
@@ -617,7 +617,7 @@ def claims_of(names: QueryNames, before: LogRecord, record: LogRecord) -> Iterat
 
 
 @dataclass(frozen=True)
-class Entry:
+class LogEntry:
     """A query's latest record and its position in the decision log; seq 0 if there is none yet."""
 
     record: LogRecord
@@ -634,7 +634,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class StartNote:
-    """What was in the checkpoint of a query before its start.
+    """The checkpoint of a query before its start.
 
     Attributes:
         stream: Spark's id of the query; "": there was no checkpoint.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from eos_sink.identity import QueryNames
-from eos_sink.protocol.model import Decision, Entry, LogRecord
+from eos_sink.protocol.model import Decision, LogEntry, LogRecord
 from eos_sink.protocol.outcome import (
     Evidence,
     Outcome,
@@ -50,7 +50,7 @@ class Step(Enum):
 
 
 class Role(Enum):
-    """What the one who acts wants, and may do."""
+    """The aim of the one who acts, and what it may do."""
 
     SETTLE = "settle"
     """Without a membership."""
@@ -80,7 +80,7 @@ _SETTLING = {Step.ASK_TOPIC_IDS, Step.ASK_COORDINATORS, Step.COMMIT, Step.ASK_TO
 
 @dataclass(frozen=True)
 class View:
-    """What is known of a query.
+    """The known state of a query.
 
     Attributes:
         entry: its latest record.
@@ -93,7 +93,7 @@ class View:
     """
 
     names: QueryNames
-    entry: Entry
+    entry: LogEntry
     evidence: tuple[Evidence, ...] = ()
     just_decided: bool = False
     listed: frozenset[Transaction] = frozenset()
@@ -102,16 +102,16 @@ class View:
     done: frozenset[Step] = frozenset()
 
     @staticmethod
-    def of(names: QueryNames, entry: Entry, *, just_decided: bool = False) -> View:
-        """What the log tells. A record that is noted as settled needs no evidence: coordinators and
-        topics forget."""
+    def of(names: QueryNames, entry: LogEntry, *, just_decided: bool = False) -> View:
+        """Return what the log tells. A record that is noted as settled needs no evidence:
+        coordinators and topics forget."""
         decision = entry.decision
         evidence: tuple[Evidence, ...] = ()
         if decision is not None and not entry.record.settled:
             evidence = evidence_in_log(names, decision)
         return View(names, entry, evidence, just_decided)
 
-    def at(self, entry: Entry) -> View:
+    def at(self, entry: LogEntry) -> View:
         """The view when `entry` was read. A decision is settled once."""
         if entry.decision != self.entry.decision:
             return View.of(self.names, entry)

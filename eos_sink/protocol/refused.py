@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 
 from eos_sink.errors import EosSinkError, FailureKind
 from eos_sink.messages import Reason, Text, stop
-from eos_sink.protocol.model import Entry, PlanToken, Run
+from eos_sink.protocol.model import LogEntry, PlanToken, Run
 from eos_sink.protocol.values import MemberRefused, ProduceFailed
 
 if TYPE_CHECKING:
     from eos_sink.protocol.topic_rules import TopicRules
 
 
-def superseded(token: PlanToken, entry: Entry) -> EosSinkError:
+def superseded(token: PlanToken, entry: LogEntry) -> EosSinkError:
     """The decision log has moved on since the plan, which has decided nothing."""
     return replaced(token.run, entry, seq=entry.seq, planned=token.seq)
 
 
-def replaced(mine: Run | None, latest: Entry | None, **numbers: int) -> EosSinkError:
+def replaced(mine: Run | None, latest: LogEntry | None, **numbers: int) -> EosSinkError:
     theirs = latest.record.run if latest else None
     by = str(theirs) if theirs else None
     return stop(_rival(mine, theirs), mine=mine, theirs=theirs, by=by, **numbers)
@@ -31,7 +31,7 @@ def replaced(mine: Run | None, latest: Entry | None, **numbers: int) -> EosSinkE
 def refused_member(
     refused: MemberRefused,
     mine: Run | None,
-    latest: Entry | None,
+    latest: LogEntry | None,
     session_ms: int,
     *,
     while_writing: bool = False,

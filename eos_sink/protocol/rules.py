@@ -275,7 +275,7 @@ def check_streams(record: LogRecord, batch: BatchId, *, has_group: bool) -> None
         raise stop(Reason.TOO_MANY_STREAMS, batch=batch, streams=MAX_STREAMS)
 
 
-def undecided(
+def select_undecided(
     names: QueryNames, states: Iterable[TransactionState], decision: Decision | None
 ) -> list[Transaction]:
     """The query's open transactions that the decision does not name."""
@@ -380,7 +380,7 @@ def _left_ms(state: TransactionState, now_ms: int) -> int:
 
 
 class Replay(Enum):
-    """What a replay of the decided batch has done."""
+    """The effect of a replay of the decided batch."""
 
     SAME = auto()
     """It has found the decided rows, and nothing of them is lost."""

@@ -23,7 +23,7 @@ from pyspark import TaskContext
 
 from eos_sink.errors import EosSinkError
 from eos_sink.messages import Reason, named, run_again, stop
-from eos_sink.protocol.model import BatchId, Entry, Numbering, Plan, TaskReport
+from eos_sink.protocol.model import BatchId, LogEntry, Numbering, Plan, TaskReport
 from eos_sink.protocol.values import MemberRefused
 from eos_sink.protocol.written import draw_number
 from eos_sink.sink_options import SinkOptions, Version
@@ -167,7 +167,7 @@ class SingleWriter(SinkWriter):
 
     def abort_reports(
         self, committer: Committer, reports: Sequence[TaskReport | None]
-    ) -> Entry | None:
+    ) -> LogEntry | None:
         """End what the tasks have left open: the next plan under this identity may be days away.
 
         Args:

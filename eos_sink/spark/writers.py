@@ -38,7 +38,7 @@ else:
         from pyspark.sql.datasource import DataSourceStreamWriter
 
         class DataSourceStreamArrowWriter(DataSourceArrowWriter, DataSourceStreamWriter):
-            """What Spark 4.1 has under this name."""
+            """Does what Spark 4.1 has under this name."""
 
 
 _committers: ClientCache[Committer] = ClientCache()

@@ -24,7 +24,7 @@ from eos_sink.messages import Reason, named, stop
 from eos_sink.metrics.names import Step
 from eos_sink.metrics.stats import StepClock
 from eos_sink.protocol.inline import NOTHING_INLINE, inline_share
-from eos_sink.protocol.model import BatchId, Entry, Plan, Prepared, TaskReport
+from eos_sink.protocol.model import BatchId, LogEntry, Plan, Prepared, TaskReport
 from eos_sink.protocol.rules import Role, assign, check_same_version
 from eos_sink.protocol.values import (
     MemberRefused,
@@ -320,7 +320,7 @@ class TaskWriter:
         kind = FailureKind.TRANSACTION_FAILED.value
         return stop(Reason.ID_TAKEN, transactional_id=transactional_id, error=error, kind=kind)
 
-    def _read_latest(self) -> Entry | None:
+    def _read_latest(self) -> LogEntry | None:
         from eos_sink.decision_log import DecisionRegister
 
         register = DecisionRegister(self._kafka, self._plan.token.names)

@@ -95,7 +95,7 @@ GUARDS = (
         )
         + insert(_REGISTER, "_send", "self._voted = True", before=_VOTE)
         + insert(
-            _REGISTER, "__init__", "self._voted = False", after="self._seen: Entry | None = None"
+            _REGISTER, "__init__", "self._voted = False", after="self._seen: LogEntry | None = None"
         ),
         f"{_CLOCKS}test_a_decision_that_is_written_again_is_voted_on_again",
         rows=("M_NOVOTE",),
@@ -106,7 +106,7 @@ GUARDS = (
         insert(
             _COMMITTER,
             "_decide",
-            "before = self._register.expect(token, deadline)\n"
+            "before = self._register.require_current(token, deadline)\n"
             "early = replace(before.record, decision=decision, settled=False)\n"
             "view = View.of(self._names, replace(before, record=early), just_decided=True)\n"
             "bring_to_rest(self._kafka, view, deadline)",

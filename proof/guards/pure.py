@@ -105,7 +105,7 @@ FUNCTIONS = (
     Function(_RULES, "_begins_there", (_FORMER,)),
     Function(_RULES, "moved_checkpoint", (_FORMER,)),
     Function(_RULES, "check_streams", (_RULE,)),
-    Function(_RULES, "undecided", (_RULE,)),
+    Function(_RULES, "select_undecided", (_RULE,)),
     Function(_RULES, "check_unrecorded", (_RULE,)),
     Function(_RULES, "check_same_topics", (_RULE,)),
     Function(_RULES, "check_vote", (_RULE,)),

@@ -247,7 +247,7 @@ def test_a_plan_is_refused_by_a_log_that_has_lost_its_record(cluster: FakeCluste
     token = PlanToken(NAMES, 5, Position("__eos_sink_log", 0, 40), member)
     for seq in range(5):
         with pytest.raises(OperatorNeededError) as lost:
-            Writer(cluster).register.expect(token, writer.deadline)
+            Writer(cluster).register.require_current(token, writer.deadline)
         assert (lost.value.data["known"], lost.value.data["seq"]) == (5, seq)
         writer.write(member, seq)
     with pytest.raises(OperatorNeededError) as lost:
@@ -310,7 +310,7 @@ def test_an_older_end_than_the_plan_was_made_from_is_asked_for_again(
     reader.stale_end = entry.position.offset
     token = PlanToken(NAMES, entry.seq, entry.position, member)
     if step == "expect":
-        assert other.register.expect(token, other.deadline) == entry
+        assert other.register.require_current(token, other.deadline) == entry
     elif step == "write":
         assert other.register.append(token, Change(None), other.deadline).seq == entry.seq + 1
     else:

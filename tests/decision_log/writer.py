@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eos_sink.decision_log import DecisionRegister, Entry
+from eos_sink.decision_log import DecisionRegister, LogEntry
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import BatchId, Change, Decision, KnownClaims, PlanToken, RowDigest
@@ -27,7 +27,7 @@ class Writer:
     def join(self) -> bytes:
         return self.kafka.member(self.names.group, self.names.driver, 60_000).join(self.deadline)
 
-    def write(self, member: bytes, seq: int, batch: int = 0) -> Entry:
+    def write(self, member: bytes, seq: int, batch: int = 0) -> LogEntry:
         position = replace(self.register.read(self.deadline).position, offset=0)
         token = PlanToken(self.names, seq, position, member)
         known = KnownClaims("", _KNOWN)

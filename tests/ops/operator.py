@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from eos_sink.cli.query_name import find_history
-from eos_sink.decision_log import Entry
+from eos_sink.decision_log import LogEntry
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.activity import ActivityTracker, EventKind, QueryEvent, Throughput
@@ -51,7 +51,7 @@ class Operator:
         choice: Choice,
         *partitions: int,
         seen: BatchEvidence | None = None,
-    ) -> Entry:
+    ) -> LogEntry:
         evidence = seen or self.looks()
         decision = apply_choice(evidence, choice, partitions)
         return write_choice(self._admin, evidence, decision, Deadline(30))

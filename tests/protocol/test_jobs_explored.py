@@ -19,7 +19,7 @@ from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionalProducer
 from eos_sink.messages import Reason, stop
-from eos_sink.protocol.model import Change, Decision, Entry, LogRecord, Numbering
+from eos_sink.protocol.model import Change, Decision, LogEntry, LogRecord, Numbering
 from eos_sink.protocol.written import WrittenNumbers
 from tests import seeds
 from tests.fakes.producer import FakeProducer
@@ -164,7 +164,7 @@ def vote_before_the_rows_are_there(monkeypatch: pytest.MonkeyPatch) -> Iterator[
         while producer._reports:
             producer._reports.pop(0)()
 
-    def hasty(register: DecisionRegister, write: Any, opened: Any) -> Entry:
+    def hasty(register: DecisionRegister, write: Any, opened: Any) -> LogEntry:
         vote = write.vote
 
         def early(begun: float) -> float:

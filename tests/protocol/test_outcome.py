@@ -24,7 +24,7 @@ from eos_sink.protocol import outcome as judging
 from eos_sink.protocol.model import (
     BatchId,
     Decision,
-    Entry,
+    LogEntry,
     LogRecord,
     Numbering,
     Override,
@@ -148,7 +148,7 @@ class Canned:
 def settled_to(kafka: Canned) -> Outcome:
     """What the sink makes of it, where it has not to send EndTxn."""
     try:
-        entry = Entry(kafka.record, Position("log", 0, 9))
+        entry = LogEntry(kafka.record, Position("log", 0, 9))
         found = bring_to_rest(kafka, View.of(NAMES, entry), Deadline(1))
     except UnfinishedError:
         return Outcome.UNKNOWN

@@ -14,7 +14,7 @@ from eos_sink.identity import QueryNames
 from eos_sink.protocol.model import (
     BatchId,
     Decision,
-    Entry,
+    LogEntry,
     LogRecord,
     Prepared,
     RowDigest,
@@ -69,7 +69,7 @@ class Cluster:
             return view.listing(frozenset(self.open | set(DECISION.transactions(NAMES))))
         if step is Step.FENCE:
             record = replace(view.record, seq=view.entry.seq + 1)
-            return replace(view, entry=Entry(record, view.entry.position), fenced=True)
+            return replace(view, entry=LogEntry(record, view.entry.position), fenced=True)
         if step is Step.ABORT:
             self.open -= view.listed
             return replace(view, aborted=view.aborted + len(view.listed))
@@ -106,7 +106,7 @@ def walks(role: Role) -> Iterator[tuple[list[Step], View]]:
         decided = dice.choice([None, DECISION])
         record = replace(RECORD, decision=decided, settled=dice.random() < 0.2)
         just = role is Role.SETTLE and dice.random() < 0.5
-        view = View.of(NAMES, Entry(record, Position("log", 0, 3)), just_decided=just)
+        view = View.of(NAMES, LogEntry(record, Position("log", 0, 3)), just_decided=just)
         if role is Role.GIVE_UP:
             view = view.listing(frozenset(cluster.open))
         steps: list[Step] = []
@@ -176,15 +176,15 @@ def test_what_is_asked_follows_from_what_is_known() -> None:
 
 
 def test_a_decision_is_settled_once() -> None:
-    view = View.of(NAMES, Entry(RECORD, Position("log", 0, 3)))
+    view = View.of(NAMES, LogEntry(RECORD, Position("log", 0, 3)))
     cluster = Cluster(chance("settled once"))
     while (step := next_step(view, Role.SETTLE)) not in (Step.REST, Step.STOP):
         view = cluster.do(step, view)
-    later = Entry(replace(RECORD, seq=8), Position("log", 0, 5))
+    later = LogEntry(replace(RECORD, seq=8), Position("log", 0, 5))
     assert view.at(later).evidence == view.evidence
     assert next_step(view.at(later), Role.REPAIR) is Step.LOOK
     again = replace(DECISION, by_partition="why")
-    other = Entry(replace(RECORD, seq=8, decision=again), Position("log", 0, 5))
+    other = LogEntry(replace(RECORD, seq=8, decision=again), Position("log", 0, 5))
     assert view.at(other) == View.of(NAMES, other)
 
 

@@ -24,7 +24,7 @@ from eos_sink.errors import (
 )
 from eos_sink.identity import Origin
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.protocol.model import BatchId, Change, Entry, LogRecord, Plan, Run
+from eos_sink.protocol.model import BatchId, Change, LogEntry, LogRecord, Plan, Run
 from eos_sink.protocol.refused import replaced
 from eos_sink.protocol.values import MemberState, Position
 from eos_sink.task.writer import TaskWriter
@@ -305,5 +305,5 @@ MINE = Run("host-a", 1, NOON_MS, QUERY)
 def test_the_action_of_a_replaced_run_depends_on_its_rival(
     mine: Run, theirs: Run | None, action: Action, world: World
 ) -> None:
-    latest = Entry(LogRecord(1, None, "w", run=theirs), Position("log", 0, 0))
+    latest = LogEntry(LogRecord(1, None, "w", run=theirs), Position("log", 0, 0))
     assert replaced(mine, latest).action is action

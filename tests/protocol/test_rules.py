@@ -46,7 +46,7 @@ from eos_sink.protocol.rules import (
     compare,
     in_doubt,
     longest_session_ms,
-    undecided,
+    select_undecided,
     vote_margin_ms,
 )
 from eos_sink.protocol.values import Position, Transaction, TransactionState, TransactionStatus
@@ -115,8 +115,8 @@ def test_open_transactions_that_the_decision_does_not_name_are_undecided() -> No
     later = replace(T0, epoch=T0.epoch + 1)
     other_slot = Transaction(NAMES.task(0, 0), 77, 0)
     states = [state(later), state(other_slot), state(T2)]
-    assert undecided(NAMES, states, DECISION) == [later, other_slot]
-    assert undecided(NAMES, states, None) == [later, other_slot, T2]
+    assert select_undecided(NAMES, states, DECISION) == [later, other_slot]
+    assert select_undecided(NAMES, states, None) == [later, other_slot, T2]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_open_transactions_that_the_decision_does_not_name_are_undecided() -> No
 def test_what_is_not_open_the_driver_and_other_queries_are_never_listed(
     never: TransactionState,
 ) -> None:
-    assert undecided(NAMES, [never], None) == []
+    assert select_undecided(NAMES, [never], None) == []
 
 
 # --- what a task does

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eos_sink.identity import QueryNames
-from eos_sink.protocol.model import BatchId, Decision, Entry, LogRecord, Prepared, RowDigest
+from eos_sink.protocol.model import BatchId, Decision, LogEntry, LogRecord, Prepared, RowDigest
 from eos_sink.protocol.outcome import Evidence
 from eos_sink.protocol.reconcile import Role, Step, View, next_step
 from eos_sink.protocol.values import (
@@ -22,7 +22,7 @@ from eos_sink.protocol.values import (
 NAMES = QueryNames("p-", "q-0123456789")
 PREPARED = tuple(Prepared(p, 1, p, RowDigest(1), Position("t", p, 0)) for p in (0, 1))
 DECISION = Decision(BatchId("s", 5), 0, 2, RowDigest(2), PREPARED, topics={"t": "id"})
-VIEW = View.of(NAMES, Entry(LogRecord(7, DECISION, "w"), Position("log", 0, 3)))
+VIEW = View.of(NAMES, LogEntry(LogRecord(7, DECISION, "w"), Position("log", 0, 3)))
 ONE, OTHER = VIEW.evidence
 OPEN, COMMITTED = TransactionStatus.ONGOING, TransactionStatus.COMPLETE_COMMIT
 ABORTED = TransactionStatus.COMPLETE_ABORT
@@ -90,6 +90,6 @@ def test_the_first_row_that_holds_is_the_step(
 
 
 def test_after_another_record_only_what_settles_is_done() -> None:
-    later = Entry(replace(VIEW.record, seq=8), Position("log", 0, 5))
+    later = LogEntry(replace(VIEW.record, seq=8), Position("log", 0, 5))
     view = replace(VIEW, done=frozenset({Step.COMMIT, Step.LIST}), listed=LISTED, fenced=True)
     assert view.at(later) == replace(VIEW, entry=later, done=frozenset({Step.COMMIT}))

@@ -292,7 +292,7 @@ class Facts:
 
     @cached_property
     def holders(self) -> Mapping[str, Sequence[Holder] | Unseen] | Unseen:
-        """What holds up readers of each topic of the query."""
+        """The transactions that hold up readers of each topic of the query."""
         topics = {name: self.topics[name] for name in self.named}
         ends = self._ask(lambda soon: read_ends(self.admin, topics, soon))
         if isinstance(ends, Unseen):
