@@ -18,7 +18,7 @@ from tests.kafka_acls_command import parse_kafka_acls, run_kafka_acls
 from tests.snippets import ROOT, snippets_of
 
 PAGE = ROOT / "docs" / "connect.md"
-ANNS_WORD = 'ann\'s "word" \\'
+ANNS_WORD = 'ann\'s "canary" \\'
 """Ann is known from the start of the cluster, as PLAIN wants it."""
 
 _NAMED, _SOURCE = "readings", ("payments", "check-payments")

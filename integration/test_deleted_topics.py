@@ -26,7 +26,7 @@ from integration.topics import delete_topic, make_again, new_topic
 
 pytestmark = pytest.mark.sampled(3, of="deleted topics")
 
-GIVES_UP_MS = 2_000
+GIVES_UP_MS = 5_000
 
 
 @pytest.mark.parametrize(

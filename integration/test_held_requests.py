@@ -11,6 +11,7 @@ from kafka import KafkaAdminClient
 from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing import KafkaCluster, NodeControlError, NotReadyError
 from eos_sink_lab.testing.network_links import Link
+from eos_sink_lab.testing.waiting import wait_until
 from integration.messages import received
 
 pytestmark = pytest.mark.sampled(5, of="held requests")
@@ -81,7 +82,9 @@ def test_a_commit_that_was_repeated_arrives_late_and_ends_the_next_transaction(
         assert held.state == "answered"
     # Of the same epoch: the broker cannot tell it from a commit of this transaction.
     assert writer.visible(2) == ["first", "second"]
-    assert (open_before[0], writer.described) == ("Ongoing", ("CompleteCommit", open_before[1]))
+    assert open_before[0] == "Ongoing"
+    committed = ("CompleteCommit", open_before[1])
+    wait_until(lambda: writer.described == committed, Deadline(WITHIN_S), "the commit is complete")
 
 
 def begin(writer: Writer) -> None:

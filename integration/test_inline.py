@@ -234,7 +234,7 @@ class Watched:
 
 @VERSIONS
 @pytest.mark.parametrize(
-    ("kills", "batches"), [(4, 100), pytest.param(40, 1000, marks=pytest.mark.long)]
+    ("kills", "batches"), [(4, 200), pytest.param(40, 1000, marks=pytest.mark.long)]
 )
 def test_a_batch_is_visible_as_a_whole_while_drivers_die(
     kafka: KafkaCluster,

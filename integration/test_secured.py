@@ -63,7 +63,7 @@ def test_a_user_may_do_what_was_allowed_until_it_is_not(
 def test_a_client_without_tls_learns_that_the_port_may_expect_it(secured: KafkaCluster) -> None:
     servers = secured.access.options("ann", "TLS")["kafka.bootstrap.servers"]
     with pytest.raises(ClusterError, match="SASL_SSL"):
-        check_login({"bootstrap.servers": servers}, "any", Deadline(2))
+        check_login({"bootstrap.servers": servers}, "any", Deadline(10))
     with pytest.raises(ClusterError, match="Connection refused") as refused:
         check_login({"bootstrap.servers": "127.0.0.1:1"}, "any", Deadline(2))
     assert "SASL_SSL" not in str(refused.value)

@@ -92,7 +92,7 @@ def test_an_open_transaction_holds_readers_up(topic: Topic) -> None:
     topic.write([0, 1], "commit")
     writer = topic.write([2], "neither")
     topic.write([3], "commit")
-    found = audit(topic.checker, expected=4, timeout_s=3)
+    found = audit(topic.checker, expected=4, timeout_s=10)
     assert (list(found.held_up), found.count.lost) == ([0], 2)
     assert not found.perfect
     writer.commit_transaction(30)

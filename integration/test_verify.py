@@ -65,7 +65,7 @@ class Topic:
     def verify(self, *more: str, expect: int = FINE, topic: str | None = None) -> str:
         """Runs the command in this process."""
         words = ["verify", topic or self.name, "--bootstrap-server", self.bootstrap]
-        return run_command(*words, "--wait", "0.5", *more, expect=expect).said
+        return run_command(*words, *more, expect=expect).said
 
     def sees(self, *more: str, expect: int = FINE) -> dict[str, Any]:
         said = self.verify("--json", "--quiet", *more, expect=expect)
@@ -105,7 +105,7 @@ def test_each_flaw_is_found_where_it_is(topic: Topic, tmp_path: Path) -> None:
     topic.write([11, 12, (b"4", {"id": 4})])  # a second time, and behind 6
     writer = topic.write([13], "neither")
     try:
-        more = ("--order", "json:id", "--html", str(page))
+        more = ("--order", "json:id", "--html", str(page), "--wait", "0.5")
         found = topic.sees(*NUMBERS, *more, expect=WRONG)
         assert outcome(found, "lost") == ("wrong", 1)
         assert found["by_name"]["lost"]["examples"] == ["5"]
@@ -120,7 +120,7 @@ def test_each_flaw_is_found_where_it_is(topic: Topic, tmp_path: Path) -> None:
         (held,) = [p for p in found["partitions"] if p["behind"]]
         assert held["partition"] == 1
         assert held["held_up_by"].startswith("application-")
-        told = topic.verify("--identity", "key", expect=WRONG)
+        told = topic.verify("--identity", "key", "--wait", "0.5", expect=WRONG)
         assert "\x1b" not in told
     finally:
         writer.abort_transaction(30)

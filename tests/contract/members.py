@@ -75,17 +75,18 @@ class MemberContract:
 
     def test_a_member_that_is_closed_serves_until_its_session_ends(self, harness: Harness) -> None:
         topic = harness.create_topic()
-        member, metadata = join(harness, SESSION_MS)
-        member.close()
         task = Task.start(harness)
         task.write(topic, b"a")
-        task.send_offset(log_position(harness), metadata)
+        position = log_position(harness)
+        member, metadata = join(harness, SESSION_MS)
+        member.close()
+        task.send_offset(position, metadata)
         task.commit()
         harness.expire_session(harness.names.group)
         task.producer.begin()
         task.write(topic, b"b")
         with pytest.raises(MemberRefused) as refusal:
-            task.send_offset(log_position(harness), metadata)
+            task.send_offset(position, metadata)
         assert not refusal.value.replaced
         task.abort()
         assert values(harness, topic) == [b"a"]

@@ -196,7 +196,7 @@ class LogContract:
         """The log has lost records, which the caller has to learn."""
         offset = append(harness, b"1")
         reader = harness.kafka().log_reader(NAMES, harness.deadline())
-        found = reader.latest(harness.deadline(4), known=offset + 1_000)
+        found = reader.latest(harness.deadline(10), known=offset + 1_000)
         assert found is not None
         assert found[1] == b"1"
 

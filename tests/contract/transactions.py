@@ -17,7 +17,8 @@ from eos_sink.protocol.values import (
     Transaction,
     TransactionStatus,
 )
-from tests.contract.harness import SESSION_MS, TIMEOUT_MS, Harness, Task, state, values
+from tests.contract.harness import TIMEOUT_MS, Harness, Task, state, values
+from tests.contract.members import join, log_position
 
 
 def end(harness: Harness, transaction: Transaction, *, commit: bool) -> EndOutcome:
@@ -157,10 +158,8 @@ class ProducerContract:
     ) -> None:
         """No commit comes before a task has reported that all its records arrived."""
         topic = harness.create_topic(partitions=1)
-        reader = harness.kafka().log_reader(harness.names, harness.deadline())
-        position = reader.home
-        member = harness.kafka().member(harness.names.group, harness.names.driver, SESSION_MS)
-        metadata = member.join(harness.deadline())
+        member, metadata = join(harness)
+        position = log_position(harness)
         task = Task.start(harness)
         task.write(topic, b"a")
         task.send_offset(position, metadata)

@@ -142,11 +142,10 @@ def test_a_write_does_not_wait_for_the_background_longer_than_for_kafka(
     cluster: FakeCluster,
 ) -> None:
     """What the thread opens later fences the next write, which opens again."""
-    writer, goes_on = Writer(cluster), threading.Event()
+    writer = Writer(cluster)
     member = writer.join()
     writer.write(member, 0)
-    At(writer.kafka.process, "log_producer.init", Moment.BEFORE, goes_on.wait)
-    writer.register.prepare(writer.deadline)
+    goes_on = _hold_init(writer)
     writer.register.connect(Deadline(0))
     assert writer.write(member, 1).seq == 2
     opening = [each for each in threading.enumerate() if each.name == "eos-sink-open"]
@@ -161,13 +160,25 @@ def test_a_closed_register_closes_what_is_opened_in_the_background(cluster: Fake
     writer, closed = Writer(cluster), threading.Event()
     member = writer.join()
     writer.write(member, 0)
-    goes_on = threading.Event()
-    At(writer.kafka.process, "log_producer.init", Moment.BEFORE, goes_on.wait)
-    writer.register.prepare(writer.deadline)
+    goes_on = _hold_init(writer)
     writer.register.close()
     At(writer.kafka.process, "log_producer.close", Moment.AFTER, closed.set)
     goes_on.set()
     assert closed.wait(10)
+
+
+def _hold_init(writer: Writer) -> threading.Event:
+    """Let the background begin to open; it goes on when the event is set."""
+    inside, goes_on = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        inside.set()
+        goes_on.wait()
+
+    At(writer.kafka.process, "log_producer.init", Moment.BEFORE, hold)
+    writer.register.prepare(writer.deadline)
+    assert inside.wait(30)
+    return goes_on
 
 
 def test_opening_fences_before_it_reads(cluster: FakeCluster) -> None:

@@ -21,11 +21,23 @@ SLEEPER = "import sys; sys.stdin.read()"
 
 
 def sleeper(token: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-c", SLEEPER],
         env={**os.environ, watchdog.VARIABLE: token},
         stdin=subprocess.PIPE,
     )
+    wait_shown(token, process.pid)
+    return process
+
+
+def wait_shown(token: str, *pids: int) -> None:
+    """While a program is being started, its environment is still empty."""
+
+    def is_shown() -> bool:
+        found = {process.pid for process in watchdog.find(token)}
+        return bool(found) and found >= set(pids)
+
+    wait_until(is_shown, Deadline(10), "the process shows its token")
 
 
 @pytest.fixture
@@ -89,8 +101,7 @@ def test_a_killed_owner_leaves_neither_process_nor_directory(tmp_path: Path) -> 
     )
     assert owner.stdout is not None
     token = owner.stdout.readline().strip()
-    # While a program is being started, its environment is still empty.
-    wait_until(lambda: bool(watchdog.find(token)), Deadline(10), "the node shows its token")
+    wait_shown(token)
     owner.kill()
     owner.wait()
     wait_until(
