@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
-from eos_sink.errors import EosSinkError
+from eos_sink.errors import EosSinkError, FailureKind, ProduceFailedError
+from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.protocol.model import BatchId, stream_subject
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
@@ -50,6 +52,33 @@ def test_rows_that_were_too_many_for_the_driver_are_not_handed_to_it_again(
     linked.nodes[0].link.heal()
     found = read_topic(linked.bootstrap_servers, topic).values()
     assert sorted(found) == sorted(written)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("when", ["flush", "produce_rows"])
+def test_rows_that_are_too_late_are_told_with_their_topic(
+    linked: KafkaCluster, run: MakeRun, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """librdkafka says of their transaction only that it has timed out, or nothing."""
+    topic, link = new_topic(linked, "readings"), linked.nodes[0].link
+    query = run(linked, topic=topic, kafka_delivery_timeout_ms="3000")
+    query.write(value=["a"])
+    call = getattr(ConfluentProducer, when)
+
+    def late(*given: Any) -> Any:
+        link.delay(4)
+        return call(*given)
+
+    plan, rows = query.plan(), [{"value": [f"{batch}"]} for batch in range(3)]
+    with monkeypatch.context() as patched:
+        patched.setattr(ConfluentProducer, when, late)
+        with pytest.raises(ProduceFailedError) as error:
+            list(query.prepare(plan, query.next, rows))
+    link.heal()
+    assert error.value.kind is FailureKind.DELIVERY_FAILED
+    assert topic in error.value.message
+    query.write(value=["b"])
+    assert sorted(read_topic(linked.bootstrap_servers, topic).values()) == ["a", "b"]
 
 
 @pytest.mark.long

@@ -213,6 +213,11 @@ def get_meaning(error_code: int) -> Meaning | None:
     return CODES.get(error_code, _UNLISTED).meaning
 
 
+def is_consequence(error: KafkaError) -> bool:
+    """True if it says only that something has failed before."""
+    return get_meaning(error.code()) in (Meaning.FAILED_BEFORE, Meaning.PURGED)
+
+
 def is_refusal(error: KafkaError) -> bool:
     """True if a broker refuses the login or certificate of a client, or a client the broker's."""
     return get_meaning(error.code()) is Meaning.LOGIN_REFUSED or "SSL alert" in error.str()

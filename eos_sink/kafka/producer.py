@@ -18,6 +18,7 @@ from eos_sink.kafka.error_codes import (
     convert_errors,
     convert_setting_errors,
     get_meaning,
+    is_consequence,
 )
 from eos_sink.kafka.producer_events import ProducerEvents, RecordRefused
 from eos_sink.kafka.retry import call_with_deadline
@@ -161,7 +162,11 @@ class ConfluentProducer:
             try:
                 self._client.send_offsets_to_transaction(each, group, deadline.left)
             except KafkaException as raised:
-                raise KafkaException(self._find_cause(raised.args[0])) from raised
+                error = raised.args[0]
+                if get_meaning(error.code()) is Meaning.UNKNOWN and error.txn_requires_abort():
+                    # So it says of records that were too late.
+                    self.check()
+                raise KafkaException(self._find_cause(error)) from raised
 
         what = f"The group offset was not added to the transaction of {self._id}"
         self._call(what, send, deadline, needs)
@@ -269,14 +274,13 @@ class ConfluentProducer:
     def _find_cause(self, error: KafkaError) -> KafkaError:
         """The root cause of an error that says only that the producer or its transaction failed."""
         events = self._events
-        meaning, soon = get_meaning(error.code()), Deadline(_EVENTS_S)
-        if meaning not in (Meaning.FAILED_BEFORE, Meaning.PURGED):
+        soon = Deadline(_EVENTS_S)
+        if not is_consequence(error):
             return events.explain(error)
-        if error.code() == KafkaError._STATE:
-            return self._wait_for(lambda: events.failure, soon) or error
         if error.code() == KafkaError._FATAL:
             return self._wait_for(lambda: events.fatal, soon) or error
-        return self._wait_for(lambda: events.fatal or events.failure, soon) or error
+        found = self._wait_for(lambda: events.fatal or events.lost_first or events.failure, soon)
+        return found or error
 
     def _wait_for(self, find: Callable[[], T | None], deadline: Deadline) -> T | None:
         while (found := find()) is None and not deadline.passed:

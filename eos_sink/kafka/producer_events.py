@@ -12,13 +12,14 @@ from eos_sink.kafka.error_codes import (
     Meaning,
     describe_refusal,
     get_meaning,
+    is_consequence,
     is_refusal,
 )
 from eos_sink.protocol.values import ProducerIdentity
 
 # The error names no topic; the log line before it does.
 _DENIED_TOPIC = re.compile(r'partition "([^"]+)" .*Topic authorization failed')
-_FAILURE = re.compile(r"\((_?[A-Z]+(?:_[A-Z]+)*)\)$")
+_FAILURE = re.compile(r"\((_?[A-Z]+(?:_[A-Z]+)*)(?:, requires epoch bump)?\)$")
 
 
 class RecordRefused(KafkaException):
@@ -52,6 +53,13 @@ class ProducerEvents:
     def begin(self) -> None:
         """Forget the errors of the previous transaction."""
         self.failure = self.lost = None
+
+    @property
+    def lost_first(self) -> KafkaError | None:
+        """Why a record was not delivered, unless it followed from something else."""
+        if self.lost is None or is_consequence(self.lost[0]):
+            return None
+        return self.explain(self.lost[0])
 
     @property
     def trouble(self) -> bool:
