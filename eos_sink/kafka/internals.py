@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from kafka import KafkaAdminClient
-from kafka.errors import SaslAuthenticationFailedError
+from kafka.errors import KafkaConnectionError, SaslAuthenticationFailedError
 from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
@@ -24,7 +24,8 @@ _MORE = 0x80
 
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]
     """Waits longer and longer after each login that a broker refuses, as after other failures to
-    connect. And it does not close a connection as idle that waits for an answer.
+    connect, and gives up a TLS handshake that is not answered. And it does not close a connection
+    as idle that waits for an answer.
 
     Attributes:
         refused: why, by node, a login or TLS handshake has failed since the last one that did not.
@@ -44,6 +45,13 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
             found.init_future.add_errback(lambda _: self.update_backoff(node_id))
             # With TLS 1.3 a broker refuses a certificate after the handshake.
             found.close_future.add_errback(lambda error: self._note_refusal(node_id, error))
+
+            async def give_up() -> None:
+                if found.initializing and found.transport is None:
+                    found.close(KafkaConnectionError("No connection, or no TLS handshake, in time"))
+
+            # kafka-python waits for a handshake without a limit, and so does all that joins it.
+            self._net.call_later(self.socket_connection_setup_timeout_ms(node_id) / 1000, give_up)
         return found
 
     def _note_refusal(self, node_id: Any, error: BaseException) -> None:

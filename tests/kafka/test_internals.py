@@ -7,15 +7,40 @@ It runs with the release that is installed; with another one, look at `eos_sink.
 from __future__ import annotations
 
 import inspect
+import socket
 
 import pytest
 from kafka import KafkaAdminClient
 from kafka.cluster import ClusterMetadata
 from kafka.errors import KafkaConnectionError, SaslAuthenticationFailedError
 from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataResponse
 
 from eos_sink.kafka.internals import _Manager, add_node, forget_coordinator
+
+
+def test_a_tls_handshake_that_is_not_answered_is_given_up() -> None:
+    """A broker that stands still, on a machine that takes connections. Whatever joined a refresh of
+    the metadata through this connection would wait, too."""
+    manager = _Manager(
+        NetworkSelector(), security_protocol="SSL", socket_connection_setup_timeout_ms=200
+    )
+    manager._net.start()
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            broker = MetadataResponse.MetadataResponseBroker
+            add_node(manager.cluster, broker(7, *silent.getsockname(), None))
+
+            async def connect() -> None:
+                await manager.get_connection(7)
+
+            with pytest.raises(KafkaConnectionError, match="no TLS handshake, in time"):
+                manager.run(connect)
+            assert 7 not in manager._conns
+    finally:
+        manager.close()
+        manager._net.close()
 
 
 @pytest.mark.parametrize("attribute", ["_manager", "_net", "_closed"])

@@ -7,6 +7,7 @@ code.
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import ssl
 import time
@@ -140,7 +141,7 @@ def _fetch_token(
         life = float(document.get("expires_in", _SHORTEST_LIFE_S))
     except urllib.error.HTTPError as refused:
         raise _no_token(f"answers {refused.code}") from None
-    except OSError as failed:
+    except (OSError, http.client.HTTPException) as failed:
         reason = getattr(failed, "reason", failed)
         raise _no_token(f"cannot be reached ({type(reason).__name__})") from None
     except (ValueError, KeyError, TypeError, AttributeError):
