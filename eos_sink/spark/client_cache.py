@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from eos_sink.errors import OutcomeUnknownError
+
 if TYPE_CHECKING:
     from eos_sink.kafka.interfaces import Kafka
     from eos_sink.sink_options import SinkOptions
@@ -90,6 +92,10 @@ class ClientCache(Generic[T]):
             # What it does imports more than what it is made with.
             with explain_missing_library():
                 yield entry.value
+        except OutcomeUnknownError:
+            # Its clients may know no broker any more that is there; the next start has new ones.
+            entry.close()
+            raise
         finally:
             entry.used_s = self._clock()
             entry.lock.release()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from eos_sink.errors import ConfigurationError
+from eos_sink.errors import ConfigurationError, OutcomeUnknownError, SupersededError
 from eos_sink.options import parse_options
 from eos_sink.sink_options import SinkOptions
 from eos_sink.spark.client_cache import ClientCache
@@ -137,6 +137,16 @@ def test_what_was_idle_for_ten_minutes_is_closed_when_another_query_asks(world: 
     world.get(query="busy")
     assert world.closed == [idle]
     assert world.get(query="idle") is not idle
+
+
+def test_clients_that_have_no_answer_are_not_used_again(world: World) -> None:
+    """They may know only brokers that are gone."""
+    with pytest.raises(OutcomeUnknownError), world.lease():
+        raise OutcomeUnknownError("No answer.", remedy="Start the query again.")
+    assert world.closed == world.made
+    with pytest.raises(SupersededError), world.lease() as value:
+        raise SupersededError("Another run.", remedy="Let it go on.")
+    assert world.get() is value
 
 
 def test_a_query_that_asks_again_after_long_gets_what_it_had(world: World) -> None:
