@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from eos_sink.errors import (
@@ -56,7 +58,8 @@ _HANGS = (
 _END_HANGING = (
     "Keep a copy of its rows, then go on as 'A forgotten transaction' on the page below says: "
     "kafka-console-consumer.sh --bootstrap-server HOST:PORT --topic {hanging.topic} --partition "
-    "{hanging.partition} --offset {hanging.start}"
+    "{hanging.partition} --offset {hanging.start} --property print.key=true "
+    "--property print.headers=true --timeout-ms 30000"
 )
 _OF_HANGING = (
     "topic=hanging.topic partition=hanging.partition offset=hanging.start "
@@ -241,8 +244,9 @@ class Reason:
         "no record), offset {entry.position.offset}, but this run has read seq {known} at offset "
         "{position.offset}: records were lost, or the topic was deleted and created again. Which "
         "batch was decided last is not certain any more; its rows could be written twice.",
-        "Restore the topic, and start the query again. To go on without what is lost (a batch that "
-        "Spark replays is written, even if it is there already): {resolve} --forget",
+        "Restore the topic, and start the query again in a new process. To go on without what is "
+        "lost (a batch that Spark replays is written, even if it is there already): end this "
+        "process, and run {resolve} --forget",
         f"{_OF_DECISION} known seq=entry.seq",
     )
     UNREADABLE_RECORD = Text(
@@ -622,6 +626,13 @@ class Reason:
         "finishes what was decided and aborts the rest.",
         "partitions status",
     )
+    OLD_COORDINATOR = Text(
+        OutcomeUnknownError,
+        "no transaction coordinator tells which producer id and epoch {names.driver} was given. "
+        "Nothing of the batch is decided.",
+        "Look for a broker that is cut off from the others, and stop it; then start the query "
+        "again.",
+    )
     NO_LEADER = Text(
         OutcomeUnknownError,
         "{became} But it still has to write that to {partitions_some}, which has no leader, and "
@@ -709,7 +720,7 @@ class Reason:
         "know where it stands, since {stale_since} without eos.source.group.id. Nothing was "
         "written.",
         "Set the offsets of group {group} to the first rows that are not in the topic, and accept "
-        "them with {offsets} --use group. {restart}",
+        "them with {offsets} --use group. {anew}",
         "places",
     )
     LOST_STATE = Text(
@@ -788,7 +799,7 @@ class Reason:
         OperatorNeededError,
         "the query cannot begin where group {group} is: {gone}. Rows that were not read there are "
         "lost. Nothing was written.",
-        "Run kafka-consumer-groups --bootstrap-server HOST:PORT --group {group_quoted} --topic "
+        "Run kafka-consumer-groups --bootstrap-server HOST:PORT --group {group_quoted} "
         "{gone_partitions} --reset-offsets --to-earliest --execute, and start the query again: it "
         "begins at the first row that is there.",
         "places",
@@ -919,9 +930,9 @@ class Reason:
         ProduceFailedError,
         "a row that Kafka would refuse has {bytes} bytes, more than the dead letter topic {topic} "
         f"takes ({{limit}}). {_NOTHING}",
-        "Raise max.message.bytes of that topic (kafka-configs --alter --entity-type topics "
-        "--entity-name {topic} --add-config max.message.bytes={needed}), then start the query "
-        "again: Spark replays the batch.",
+        "Raise max.message.bytes of that topic (kafka-configs --bootstrap-server HOST:PORT --alter "
+        "--entity-type topics --entity-name {topic} --add-config max.message.bytes={needed}), then "
+        "start the query again: Spark replays the batch.",
         "kind bytes limit",
         Action.FIX,
     )
@@ -1071,7 +1082,7 @@ class Reason:
     DAMAGED_FILE = Text(
         ClusterError,
         "{file} is damaged or cut short: {why}. Nothing was written.",
-        "Restore the file from its original, or begin with a new checkpoint directory.",
+        "Restore the file from its original, and start the query again.",
         "file",
     )
     UNKNOWN_FORMAT = Text(
@@ -1354,8 +1365,9 @@ _DERIVED: dict[str, Callable[[_Facts], Any]] = {
     "gone": lambda facts: _show(facts["places_gone"]),
     "places": lambda facts: {f"{t}[{p}]": why for (t, p), why in facts["places_gone"].items()},
     "gone_topics": lambda facts: quote(",".join(sorted({t for t, _ in facts["places_gone"]}))),
-    "gone_partitions": lambda facts: quote(
-        ",".join(f"{topic}:{partition}" for topic, partition in sorted(facts["places_gone"]))
+    "gone_partitions": lambda facts: " ".join(
+        f"--topic {quote(topic)}:{','.join(str(number) for _, number in places)}"
+        for topic, places in groupby(sorted(facts["places_gone"]), itemgetter(0))
     ),
     "group_quoted": lambda facts: quote(facts["group"]),
 }

@@ -7,6 +7,7 @@ InitProducerId with CONCURRENT_TRANSACTIONS until then.
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterator
 from typing import TypeGuard
 
@@ -15,7 +16,7 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, TopicDescription
 from eos_sink.messages import Reason, stop
-from eos_sink.protocol.values import TransactionState, TransactionStatus
+from eos_sink.protocol.values import ProducerIdentity, TransactionState, TransactionStatus
 
 # For the text of an error, after the step's own deadline.
 _EXPLAIN_S = 5.0
@@ -27,16 +28,45 @@ def describe_driver(kafka: Kafka, names: QueryNames, deadline: Deadline) -> Tran
     return kafka.control().describe([names.driver], deadline)[names.driver]
 
 
-def await_end(kafka: Kafka, names: QueryNames, deadline: Deadline) -> None:
+def await_end(kafka: Kafka, names: QueryNames, deadline: Deadline) -> TransactionState | None:
     """Wait a little for the markers of the driver's last transaction: librdkafka asks for the next
-    epoch only once in half a second."""
+    epoch only once in half a second. Return the state, if it is known."""
     from eos_sink.kafka.retry import retry_until
 
     soon = deadline.within(_ENDS_S)
     with contextlib.suppress(OutcomeUnknownError):
-        retry_until(
+        return retry_until(
             soon, lambda: describe_driver(kafka, names, soon), lambda state: not state.is_ending
         )
+    return None
+
+
+def describe_opened(
+    kafka: Kafka, names: QueryNames, before: TransactionState | None, deadline: Deadline
+) -> ProducerIdentity:
+    """The producer that the driver's id has after an init.
+
+    That is always another one than before. A coordinator that was replaced and cut off from the
+    others says otherwise, and may still name itself.
+
+    Raises:
+        OutcomeUnknownError: none says which, by the deadline.
+    """
+    from eos_sink.kafka.retry import retry_until
+
+    was, asked = before and before.transaction, itertools.count()
+
+    def ask() -> TransactionState:
+        anew = next(asked) > 0
+        return kafka.control().describe([names.driver], deadline, anew=anew)[names.driver]
+
+    def is_new(state: TransactionState) -> bool:
+        return state.status is not TransactionStatus.MISSING and state.transaction != was
+
+    state = retry_until(deadline, ask, is_new)
+    if not is_new(state):
+        raise stop(Reason.OLD_COORDINATOR)
+    return ProducerIdentity(state.transaction.producer_id, state.transaction.epoch)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from concurrent import futures
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from eos_sink.decision_log.driver_id import await_end, describe_driver, explain_wait
+from eos_sink.decision_log.driver_id import await_end, describe_opened, explain_wait
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, TransactionalProducer
@@ -59,16 +59,15 @@ def open_log(
     producer = kafka.log_producer(names.driver, timeout_ms)
     try:
         with explain_wait(kafka, names):
-            await_end(kafka, names, deadline)
+            before = await_end(kafka, names, deadline)
             producer.init(deadline)
         # Its client tells that only some time later. If another one was opened meanwhile, this one
         # is fenced, and writes nothing under either's name.
-        state = describe_driver(kafka, names, deadline).transaction
+        identity = describe_opened(kafka, names, before, deadline)
         entry, reached = read()
     except BaseException:
         producer.close()
         raise
-    identity = ProducerIdentity(state.producer_id, state.epoch)
     return Opened(Deadline(_IDLE_S), producer, identity, entry, reached)
 
 

@@ -179,16 +179,19 @@ class DecisionRegister:
             self._seen = _read(found)
         return found is not None
 
-    def read(self, deadline: Deadline, token: PlanToken | None = None) -> LogEntry:
+    def read(
+        self, deadline: Deadline, token: PlanToken | None = None, *, anew: bool = False
+    ) -> LogEntry:
         """The latest record. Fences no one.
 
         Args:
             token: of a plan whose record has to be in the log.
+            anew: from the newest leader that any broker knows.
 
         Raises:
             OperatorNeededError: the log has lost a record that this process has read.
         """
-        self._seen = self._read_latest(self.connect(deadline), deadline, token)
+        self._seen = self._read_latest(self.connect(deadline), deadline, token, anew=anew)
         return self._seen
 
     def records(self, deadline: Deadline) -> list[LogEntry]:
@@ -315,6 +318,8 @@ class DecisionRegister:
             return self._read_latest(reader, deadline, token), reader.reached
 
         has_record = any(known is not None and known.seq for known in (self._seen, token))
+        # A committer that only gives up a failed batch has neither.
+        has_record = has_record or reader.known(deadline) is not None
         timeout_ms = RECORDED_MS if has_record else TRANSACTION_MS
         return open_log(self._kafka, self._names, timeout_ms, read, deadline)
 
@@ -330,12 +335,17 @@ class DecisionRegister:
             self._seen = self._opened.entry
 
     def _read_latest(
-        self, reader: LogReader, deadline: Deadline, token: PlanToken | None = None
+        self,
+        reader: LogReader,
+        deadline: Deadline,
+        token: PlanToken | None = None,
+        *,
+        anew: bool = False,
     ) -> LogEntry:
         before = self._seen
         places = [known.position for known in (before, token) if known is not None and known.seq]
         known = max((place.offset + 1 for place in places), default=0)
-        found = reader.latest(deadline, known)
+        found = reader.latest(deadline, known, anew=anew)
         entry = _read(found) if found else LogEntry(_NO_RECORD, reader.home)
         if before is not None and _is_behind(entry, before):
             raise _went_back(before.seq, before.position, entry)

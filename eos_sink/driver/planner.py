@@ -32,6 +32,7 @@ from eos_sink.protocol.model import (
     DIGEST,
     NO_CLAIMS,
     Change,
+    Decision,
     KnownClaims,
     LogEntry,
     LogRecord,
@@ -216,6 +217,9 @@ class Planner:
 
     def _continue(self, deadline: Deadline) -> View:
         entry = self._register.read(deadline)
+        if self._view is not None and entry.seq <= self._view.entry.seq:
+            # Nothing was written since the last plan, unless a deposed leader says so.
+            entry = self._register.read(deadline, anew=True)
         if self._takes_turns_with(entry.record.run):
             # It has replaced this member, even if the group has not said so yet.
             self._forget()
@@ -232,7 +236,7 @@ class Planner:
             self._session.close()
             return self._recover(deadline)
         planned = self._view and self._view.entry
-        if planned and entry.seq == planned.seq + 1 and entry.decision != planned.decision:
+        if planned and entry.seq == planned.seq + 1 and _is_new(entry.decision, planned.decision):
             return bring_to_rest(self._kafka, View.of(self._names, entry), deadline)
         # The last plan came to nothing. Its abort() may not have known of it, or may have died.
         return self._repair(entry, Role.REPAIR, deadline)
@@ -400,6 +404,11 @@ class Planner:
     def _forget(self) -> None:
         self._session.close()
         self._checked = False
+
+
+def _is_new(decision: Decision | None, before: Decision | None) -> bool:
+    """False also if a replay, which has failed, has only noted how it differs."""
+    return decision is not None and not decision.repeats(before)
 
 
 def _has_ended(record: LogRecord) -> bool:

@@ -314,8 +314,11 @@ class TransactionControl(Protocol):
         or any if none is given; sorted. It is described after that, and may have another by then.
         """
 
-    def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
-        """The coordinator's state of each id; MISSING for an unknown one."""
+    def describe(
+        self, ids: Iterable[str], deadline: Deadline, *, anew: bool = False
+    ) -> dict[str, TransactionState]:
+        """The coordinator's state of each id; MISSING for an unknown one. `anew`: the brokers are
+        asked again who coordinates them."""
 
     def find_hanging(
         self, topics: Iterable[str], ids: Collection[str], prefix: str, deadline: Deadline
@@ -356,10 +359,13 @@ class LogReader(Protocol):
     def reached(self) -> int:
         """The offset up to which it has read."""
 
-    def latest(self, deadline: Deadline, known: int = 0) -> tuple[Position, bytes] | None:
+    def latest(
+        self, deadline: Deadline, known: int = 0, *, anew: bool = False
+    ) -> tuple[Position, bytes] | None:
         """The latest committed record, up to the high watermark at the call. An end
         before `known` is a deposed leader's or that of a log that lost records: it is asked for
-        again, and believed if it does not change within seconds."""
+        again, and believed if it does not change within seconds. `anew`: of the newest leader that
+        any broker knows."""
 
     def known(self, deadline: Deadline) -> tuple[Position, bytes] | None:
         """The same up to the first open transaction, which is not waited for."""
@@ -403,8 +409,8 @@ class ReadBack(Protocol):
         deadline: Deadline,
     ) -> list[PartitionTail]:
         """Return what the last `most` offsets of each partition show of the producers'
-        transactions, committed or not. Each of their rows is passed to `on_row`. Empty if the
-        topic cannot be seen."""
+        transactions, committed or not. Each of their rows is passed to `on_row`. What cannot be
+        read says why; empty if there is no such topic."""
 
     def newest_values(
         self, topics: Collection[str], deadline: Deadline

@@ -31,7 +31,9 @@ _ASK_ALL_S = 2.0
 
 
 class PartitionReader:
-    """Reads a partition of the decision log, and fetches only when it is called.
+    """Reads a partition of the decision log, and fetches only when it is called. Before the first
+    time it asks all brokers who leads: a deposed leader that is cut off from the others names
+    itself, and lacks what was written since.
 
     Args:
         clients: of the cluster.
@@ -58,6 +60,7 @@ class PartitionReader:
         self._place = clients.config.log_topic, number
         self._take = take
         self._committed = committed
+        self._asked = False
         self._caught_up: Leader | None = None
 
     def read(self, deadline: Deadline) -> Fetched:
@@ -69,6 +72,8 @@ class PartitionReader:
         Raises:
             ClusterError: the topic is gone, or a permission is missing.
         """
+        if not self._asked:
+            self.look_up_leader(deadline)
         fetched = self._fetch(deadline)
         for record in fetched.records():
             if record.offset >= self.reached:
@@ -107,10 +112,10 @@ class PartitionReader:
             )
 
     def look_up_leader(self, deadline: Deadline) -> None:
-        """Ask all brokers who leads. A deposed leader that is cut off from the others names
-        itself."""
+        """Ask all brokers who leads."""
         wire = self._wire
         wire.run(wire.find_newest_leader, self._place, deadline.within(_ASK_ALL_S))
+        self._asked = True
 
     @property
     def _wire(self) -> Wire:
@@ -198,9 +203,13 @@ class DecisionLogReader:
     def reached(self) -> int:
         return self._log.reached
 
-    def latest(self, deadline: Deadline, known: int = 0) -> tuple[Position, bytes] | None:
+    def latest(
+        self, deadline: Deadline, known: int = 0, *, anew: bool = False
+    ) -> tuple[Position, bytes] | None:
         """The target is the high watermark, not the last stable offset: a record of this query
         may lie behind another query's open transaction, and is waited for."""
+        if anew:
+            self._log.look_up_leader(deadline)
         at_least, self._at_least = self._at_least, 0
         before = self._log.reached
         end = max(self._log.read(deadline).end, at_least)
@@ -231,7 +240,6 @@ class DecisionLogReader:
         reader = PartitionReader(
             self._clients, self.home.partition, take, committed=False, start=start
         )
-        reader.look_up_leader(deadline)
         reader.read_to(end, deadline)
         return bool(found)
 
@@ -243,7 +251,6 @@ class DecisionLogReader:
                 found.append((replace(self.home, offset=record.offset), record.value or b""))
 
         reader = PartitionReader(self._clients, self.home.partition, take)
-        reader.look_up_leader(deadline)
         _read_all(reader, deadline)
         return found
 
@@ -286,7 +293,6 @@ def read_claim_records(  # noqa: PLR0913, PLR0917 - see `Kafka.claim_records`
     # Of a log that was made again since, all of it is new.
     first = start if end is None or start <= end else 0
     reader = PartitionReader(clients, home_of(subject), take, start=first)
-    reader.look_up_leader(deadline)
     if end is None:
         _read_all(reader, deadline)
     else:

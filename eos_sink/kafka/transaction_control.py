@@ -186,7 +186,13 @@ class KafkaPythonControl:
 
         return self._ask_coordinators(list(by_id), request, read, deadline, each=True)
 
-    def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
+    def describe(
+        self, ids: Iterable[str], deadline: Deadline, *, anew: bool = False
+    ) -> dict[str, TransactionState]:
+        ids = list(ids)
+        for name in ids if anew else ():
+            self.wire.forget_coordinator(name)
+
         def request(names: list[str]) -> Any:
             return DescribeTransactionsRequest(transactional_ids=names)
 
@@ -215,7 +221,7 @@ class KafkaPythonControl:
                 places,
             )
 
-        return self._ask_coordinators(list(ids), request, read, deadline)
+        return self._ask_coordinators(ids, request, read, deadline)
 
     def find_hanging(
         self, topics: Iterable[str], ids: Collection[str], prefix: str, deadline: Deadline

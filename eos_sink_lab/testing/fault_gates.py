@@ -88,11 +88,13 @@ class _GatedLogProducer(_GatedProducer):
 class _GatedControl(_Gated):
     """Transaction control, with a point between the first EndTxn and the others."""
 
-    def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
+    def describe(
+        self, ids: Iterable[str], deadline: Deadline, *, anew: bool = False
+    ) -> dict[str, TransactionState]:
         """A vote asks for the tasks' ids, too. Whoever asks for one id only looks."""
         asked, call = list(ids), self._client.describe
         gated = call if len(asked) == 1 else _gated(call, self._gate, "describe")
-        found: dict[str, TransactionState] = gated(asked, deadline)
+        found: dict[str, TransactionState] = gated(asked, deadline, anew=anew)
         return found
 
     def list_transactions(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -17,11 +18,17 @@ from eos_sink.errors import (
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import Change, PlanToken
-from eos_sink.protocol.values import EndOutcome, Position, TransactionState, TransactionStatus
+from eos_sink.protocol.values import (
+    EndOutcome,
+    Position,
+    ProducerIdentity,
+    TransactionState,
+    TransactionStatus,
+)
 from eos_sink_lab.testing.waiting import wait_until
 from tests.decision_log.writer import NAMES, Writer, append, decision
 from tests.fakes.cluster import FakeCluster
-from tests.fakes.kafka import FakeLogReader
+from tests.fakes.kafka import FakeControl, FakeLogReader
 from tests.fakes.process import At, Moment
 from tests.fakes.producer import FakeProducer
 
@@ -336,6 +343,32 @@ def test_an_older_end_than_was_read_before_is_asked_for_again(cluster: FakeClust
     assert other.register.read(other.deadline) == entry
     reader.stale_end = 0
     assert other.register.read(other.deadline) == entry
+
+
+@pytest.mark.parametrize("knew_it", [True, False])
+def test_a_coordinator_that_was_replaced_does_not_name_the_producer(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, knew_it: bool
+) -> None:
+    """Cut off from the others it answers as before the init."""
+    one, other = Writer(cluster), Writer(cluster)
+    if knew_it:
+        one.write(one.join(), 0)
+    old, describe = cluster.coordinator.describe(NAMES.driver), FakeControl.describe
+
+    def cut_off(
+        self: FakeControl, ids: Iterable[str], deadline: Deadline, *, anew: bool = False
+    ) -> dict[str, TransactionState]:
+        return describe(self, ids, deadline) if anew and found else {NAMES.driver: old}
+
+    monkeypatch.setattr(FakeControl, "describe", cut_off)
+    found, seq = True, int(knew_it)
+    entry = other.write(other.join(), seq)
+    written = cluster.coordinator.history[-1].identity
+    assert entry.record.producer == ProducerIdentity(written.producer_id, written.epoch)
+    found = False
+    other.deadline = Deadline(0.1)
+    with pytest.raises(OutcomeUnknownError, match="o transaction coordinator tells"):
+        Writer.write(other, other.join(), seq + 1)
 
 
 def test_a_record_that_was_aborted_behind_a_stale_end_is_passed_over(cluster: FakeCluster) -> None:

@@ -141,10 +141,12 @@ class _Control(FakeControl):
         self._admin.check_ids([prefix])
         return super().list_transactions(prefix, deadline, *statuses)
 
-    def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
+    def describe(
+        self, ids: Iterable[str], deadline: Deadline, *, anew: bool = False
+    ) -> dict[str, TransactionState]:
         ids = list(ids)
         self._admin.check_ids(ids)
-        return super().describe(ids, deadline)
+        return super().describe(ids, deadline, anew=anew)
 
 
 def _lacks(acl: Acl) -> Unseen:

@@ -167,7 +167,9 @@ class FakeControl:
         return [state for state in states if not statuses or state.status in statuses]
 
     @port("describe")
-    def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
+    def describe(
+        self, ids: Iterable[str], deadline: Deadline, *, anew: bool = False
+    ) -> dict[str, TransactionState]:
         self._cluster.await_answer(deadline, Coordinators.TRANSACTIONS)
         return {name: self._cluster.coordinator.describe(name) for name in ids}
 
@@ -224,8 +226,12 @@ class FakeLogReader:
         return self._reached
 
     @port("latest")
-    def latest(self, deadline: Deadline, known: int = 0) -> tuple[Position, bytes] | None:
+    def latest(
+        self, deadline: Deadline, known: int = 0, *, anew: bool = False
+    ) -> tuple[Position, bytes] | None:
         log = self._await_leader(deadline)
+        if anew:
+            self.stale_end = None
         end = log.end if self.stale_end is None else max(self.stale_end, self._at_least)
         self._at_least = 0
         if end < known:
@@ -455,7 +461,12 @@ class FakeReadBack:
     ) -> list[PartitionTail]:
         found = self._cluster.topics.get(topic)
         logs = found.partitions if found else []
-        return [_scan(log, producers, most, on_row) for log in logs]
+        return [
+            _scan(log, producers, most, on_row)
+            if log.has_leader
+            else PartitionTail(topic, log.partition, 0, 0, 0, 0, unread="no leader")
+            for log in logs
+        ]
 
     @port("newest_values")
     def newest_values(

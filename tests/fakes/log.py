@@ -148,6 +148,10 @@ class PartitionLog:
         """Retention, or DeleteRecords."""
         self.start = max(self.start, min(offset, self.end))
 
+    def cut_off(self, end: int) -> None:
+        """What an unclean election does: the records from there on are lost."""
+        del self._entries[end:]
+
     def compact(self) -> None:
         """Keep the last committed record of each key, and all markers."""
         last = {entry.key: entry.offset for entry in self.committed()}

@@ -7,6 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from eos_sink.decision_log import opening
+from eos_sink.decision_log.driver_id import describe_driver
+from eos_sink.identity import QueryNames
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Kafka
 from eos_sink.protocol.values import ProducerIdentity
 from tests.fakes.coordinator import Coordinator
 from tests.fakes.process import Moment
@@ -48,7 +53,13 @@ def test_an_epoch_that_outlives_its_transaction_is_found(monkeypatch: pytest.Mon
     ends = [at for at, gate in enumerate(story.gates) if gate == COMMITTED]
     plots = [replace(plain, strikes=(Strike(LATE, at, until=RECORD),)) for at in ends]
     assert [each.violations for each in map(play, map(StreamStory, plots)) if each.violations] == []
+
+    def believe(kafka: Kafka, names: QueryNames, _: object, deadline: Deadline) -> ProducerIdentity:
+        opened = describe_driver(kafka, names, deadline).transaction
+        return ProducerIdentity(opened.producer_id, opened.epoch)
+
     monkeypatch.setattr(Coordinator, "init", keep)
+    monkeypatch.setattr(opening, "describe_opened", believe)
     found = [each for each in map(play, map(StreamStory, plots)) if each.violations]
     assert "were committed before their decision" in found[0].violations[0]
 

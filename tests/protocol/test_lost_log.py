@@ -65,6 +65,15 @@ def test_a_start_that_ends_before_its_record_leaves_the_trace(world: World, mome
     assert stopped(world).data["transactions"] == [world.options.names.driver]
 
 
+def test_an_abort_in_a_new_process_leaves_the_trace(world: World) -> None:
+    """It has neither a report nor a plan, so it writes no record."""
+    Driver(world).run(0, [b"a"])
+    late_attempt(world, 0, 0)
+    Driver(world).committer.abort([])
+    delete_log(world)
+    assert stopped(world).data["transactions"] == [world.options.names.driver]
+
+
 def test_without_any_trace_the_query_starts_again(world: World) -> None:
     """The ids have expired, after seven days without a batch: there is no evidence."""
     Driver(world).run(0, [b"a"])
@@ -163,3 +172,16 @@ def test_a_start_that_reads_an_older_end_goes_on_from_the_latest_record(world: W
     assert plan.decision.batch.batch == 1
     driver.committer.commit(driver.write(plan, 2, [b"c"]))
     assert world.visible() == [b"a", b"b", b"c"]
+
+
+def test_a_plan_from_which_a_deposed_leader_hides_the_decision_asks_the_newest(
+    world: World,
+) -> None:
+    """The planner goes on with the connection that it has, and its committer finds the new one."""
+    driver = Driver(world)
+    plan = driver.planner.plan()
+    before = world.cluster.topics[world.options.log_topic].partitions[0].end
+    driver.committer.commit(driver.write(plan, 0, [b"a"]))
+    deposed(driver.planner, world, before)
+    driver.run(1, [b"b"])
+    assert world.visible() == [b"a", b"b"]

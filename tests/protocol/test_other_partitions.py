@@ -16,7 +16,7 @@ from tests.protocol.driver import Driver, decide_and_die
 from tests.protocol.explore import Story
 from tests.protocol.repartitioned import BATCHES, OTHERS, Repartitioned, wrong
 from tests.protocol.scene import Fault, Gate, Strike
-from tests.protocol.world import World, latest, options
+from tests.protocol.world import World, latest, open_ids, options
 
 
 @pytest.fixture
@@ -95,6 +95,17 @@ def test_a_replay_with_other_rows_is_not_written_in_any_partitions(world: World)
         with pytest.raises(OperatorNeededError):
             Driver(world).run(0, *other)
     assert world.visible() == []
+
+
+def test_a_replay_that_has_failed_is_not_taken_for_a_decision(world: World) -> None:
+    """It only notes that its rows are in other partitions, and its abort may come to nothing."""
+    driver = Driver(world)
+    driver.loses(driver.write(driver.planner.plan(), 0, [b"a"], [b"b"]), 0)
+    with pytest.raises(UnfinishedError):
+        driver.committer.commit(driver.write(driver.planner.plan(), 0, [b"a", b"b"]))
+    assert open_ids(world)
+    driver.planner.plan()
+    assert not open_ids(world)
 
 
 def test_an_operators_choices_end_with_the_partitions_that_they_are_about(world: World) -> None:

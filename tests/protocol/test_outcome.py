@@ -100,7 +100,9 @@ class Canned:
     def read_back(self) -> Canned:
         return self
 
-    def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
+    def describe(
+        self, ids: Iterable[str], deadline: Deadline, *, anew: bool = False
+    ) -> dict[str, TransactionState]:
         return dict.fromkeys(ids, self.state)
 
     def end(
