@@ -111,7 +111,7 @@ class Committer:
         self._clock = clock
         self._metrics = BatchMetrics(options.names)
         self._topics = DecidedTopics(kafka, options)
-        self._followed: set[str] = set()
+        self._followed = set[tuple[str, str]]()
         self._sent = 0, 0.0
         self._source: SourceReader | None = None
         if options.source is not None:
@@ -202,15 +202,14 @@ class Committer:
             token, change, deadline, rows=rows, vote=vote if topics else None, known=known
         )
         clock.end(Step.DECIDE)
-        if sent := _inline_bytes(reports):
-            self._sent = sent, self._register.rows_part
+        self._sent = _inline_bytes(reports), self._register.rows_part
         view = View.of(self._names, entry, just_decided=True)
         view = settle(self._kafka, view, deadline)
         clock.end(Step.SETTLE)
         if view.lost:
             raise stop(Reason.LOST_SINCE, decision=decision, lost=view.lost)
 
-        self._followed.add(decision.batch.stream)
+        self._followed.add((decision.batch.stream, decision.spark_run))
         self._metrics.committed(decision, rewritten, clock, entry.seq)
         self._warn_of_new_stream(record, decision.batch)
         self._warn_of_dead_letters(decision.batch, reports)
@@ -325,7 +324,8 @@ class Committer:
         may_share = batch.numbering is Numbering.FOREACH
         known = before and (before.batch.stream, before.route.topic)
         is_first = may_share or known != (batch.stream, decision.route.topic)
-        is_first = is_first and not written.rewritten and batch.stream not in self._followed
+        followed = batch.stream, decision.spark_run
+        is_first = is_first and not written.rewritten and followed not in self._followed
         if batch.numbering.is_by_spark and is_first:
             from eos_sink.decision_log.claims import read_claims_from
 

@@ -21,6 +21,7 @@ from eos_sink.messages import Reason, stop
 from eos_sink.protocol.model import Change, Decision, LogEntry, PlanToken
 from eos_sink.protocol.reconcile import Role, View
 from eos_sink.protocol.rules import check_former
+from eos_sink.protocol.values import MemberRefused
 
 _LOGGER = logging.getLogger("eos_sink.driver")
 _SESSION_MS = 30_000
@@ -67,7 +68,13 @@ def _retire(  # noqa: PLR0913, PLR0917
         closing(DecisionRegister(kafka, former)) as register,
         closing(kafka.member(former.group, former.driver, _SESSION_MS)) as member,
     ):
-        metadata = member.join(deadline)
+        try:
+            metadata = member.join(deadline)
+        except MemberRefused as refused:
+            from eos_sink.protocol.refused import refused_member
+
+            latest = register.try_read()
+            raise refused_member(refused, token.run, latest, _SESSION_MS) from refused
         settle_without_id(kafka, former, register, deadline)
 
         def retire(view: View) -> LogEntry:

@@ -112,8 +112,9 @@ class View:
         return View(names, entry, evidence, just_decided)
 
     def at(self, entry: LogEntry) -> View:
-        """The view when `entry` was read. A decision is settled once."""
-        if entry.decision != self.entry.decision:
+        """The view when `entry` was read. A decision is settled once, but a doubt may be over: a
+        topic could not be read, or an operator knows more."""
+        if self.doubtful or entry.decision != self.entry.decision:
             return View.of(self.names, entry)
         done = self.done & _SETTLING
         return View(self.names, entry, self.evidence, self.just_decided, done=done)

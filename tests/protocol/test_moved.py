@@ -15,6 +15,7 @@ from eos_sink.errors import (
 )
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import Change
+from eos_sink.protocol.values import MemberRefused
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import At, Moment
 from tests.protocol.driver import FRAMES, Driver, Job, lose_last
@@ -105,6 +106,30 @@ def test_a_frame_that_an_earlier_run_has_decided_is_not_written_under_another_id
         Job(moved(world)).run(FRAMES(5), [b"a"], spark_run="two")
     assert stop.value.data["query"] == world.options.names.query
     assert world.visible() == [b"a"]
+
+
+def test_an_identity_that_was_left_and_is_taken_again_is_asked_for(world: World) -> None:
+    """Spark keeps the process that commits over a restart of the query."""
+    kept, there = Job(world), Job(moved(world))
+    kept.run(FRAMES(5), [b"a"], spark_run="one")
+    there.run(FRAMES(6), [b"b"], spark_run="two")
+    with pytest.raises(OperatorNeededError, match="under another identity"):
+        kept.run(FRAMES(6), [b"b"], spark_run="three")
+    assert world.visible() == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_a_former_driver_that_joins_at_the_same_time_is_told(world: World, replaced: bool) -> None:
+    Driver(world).run(0, [b"a"])
+    new = Driver(moved(world))
+    reports = new.write(new.planner.plan(), 1, [b"b"])
+
+    def refuse() -> None:
+        raise MemberRefused("Membership has ended.", replaced=replaced)
+
+    At(new.commits.process, "member.join", Moment.AFTER, refuse)
+    with pytest.raises(SupersededError if replaced else CommitFailedError):
+        new.committer.commit(reports)
 
 
 def to_other_topic(world: World) -> World:

@@ -175,14 +175,18 @@ def test_what_is_asked_follows_from_what_is_known() -> None:
         assert all(bool(partitions) == (which in outcomes) for which, partitions in told.items())
 
 
-def test_a_decision_is_settled_once() -> None:
-    view = View.of(NAMES, LogEntry(RECORD, Position("log", 0, 3)))
-    cluster = Cluster(chance("settled once"))
-    while (step := next_step(view, Role.SETTLE)) not in (Step.REST, Step.STOP):
-        view = cluster.do(step, view)
+def test_a_decision_is_settled_once_unless_it_is_in_doubt() -> None:
     later = LogEntry(replace(RECORD, seq=8), Position("log", 0, 5))
-    assert view.at(later).evidence == view.evidence
-    assert next_step(view.at(later), Role.REPAIR) is Step.LOOK
+    doubts = set()
+    for _, view in walks(Role.SETTLE):
+        if view.decision == DECISION and not view.record.settled:
+            doubts.add(bool(view.doubtful))
+            if view.doubtful:
+                assert view.at(later) == View.of(NAMES, later)
+            else:
+                assert view.at(later).evidence == view.evidence
+                assert next_step(view.at(later), Role.REPAIR) is Step.LOOK
+    assert doubts == {True, False}
     again = replace(DECISION, by_partition="why")
     other = LogEntry(replace(RECORD, seq=8, decision=again), Position("log", 0, 5))
     assert view.at(other) == View.of(NAMES, other)
