@@ -67,6 +67,7 @@ class SourceReader:
         self._numbering = Numbering.FOREACH if options.origin.batch else Numbering.STREAM
         self._source = source
         self.claims = NO_CLAIMS
+        self._stateless = ""
         if files is None:
             from eos_sink.checkpoint import Checkpoint
 
@@ -97,9 +98,8 @@ class SourceReader:
         check_query(self.files, batch.source)
         known = record.source
         start = {place: before.get(place, 0) for place in end}
-        # What a stream keeps is there from its first batch on: looking costs two listings.
         is_known = known and known.batch.stream == batch.stream and known.batch.batch >= 0
-        stateful = known.stateful if known and is_known else self.files.has_state()
+        stateful = bool(is_known and known and known.stateful) or self._has_state(batch)
         return SourceBatch(
             self._source.group,
             batch,
@@ -109,6 +109,16 @@ class SourceReader:
             stateful=stateful,
             others=others,
         )
+
+    def _has_state(self, batch: BatchId) -> bool:
+        """What a stream keeps is there from its first batch on. Looking costs two listings, so it
+        is done once; the position may be one that an operator has chosen, who cannot see it."""
+        if self._stateless == batch.stream:
+            return False
+        has_state = self.files.has_state()
+        if batch.batch > 0 and not has_state:
+            self._stateless = batch.stream
+        return has_state
 
     def check(self, record: LogRecord, now: SourceBatch, deadline: Deadline) -> SourcePosition:
         """Check a batch that was not decided before; return the position after it.

@@ -151,6 +151,19 @@ def _of_log(
         )
     if drop.state and not recorded.needs_checkpoint:
         raise RefusedChoice(f"{names.query} has nothing that only its checkpoint has.")
+    if cut := sorted(
+        (place, at, logs.bounds[place][1])
+        for place, at in recorded.reached.items()
+        if place[0] in dropped and logs.ids.get(place[0]) == recorded.topics.get(place[0])
+        if place in logs.bounds and logs.bounds[place][1] < at
+    ):
+        (topic, number), at, end = cut[0]
+        raise RefusedChoice(
+            f"{names.query} is at {at} in {topic}[{number}], whose log was cut off and ends at "
+            f"{end}: nothing tells which of its rows are new. Reset the offsets of group "
+            f"{state.group} with kafka-consumer-groups --reset-offsets to where the query is to "
+            "go on, and use --use group."
+        )
     position = logs.drop_gone(recorded, dropped)
     if dropped and position == recorded:
         raise RefusedChoice(
@@ -180,8 +193,10 @@ def _of_group(names: QueryNames, state: SourceState) -> SourcePosition:
     if recorded is not None and recorded.stale:
         _check_complete(names, state, recorded)
     elif recorded is not None:
-        # Of a partition that the group has no offset of, nothing else is chosen.
-        ends = {**recorded.end, **ends}
+        # Of a partition that the group has no offset of, nothing else is chosen; and in topics
+        # that the query does not read the group may be another query's.
+        read = {topic for topic, _ in recorded.reached}
+        ends = {**recorded.end, **{p: at for p, at in ends.items() if p[0] in read}}
         left = {place: offset for place, offset in recorded.left.items() if place not in ends}
     return SourcePosition(
         state.group,

@@ -132,12 +132,13 @@ class _Query:
             ids = self._kafka.topic_ids({topic for topic, _ in places}, self._deadline)
             former = known.topics if known else {}
             # A topic that was made again since is read from its first row.
-            begins = {p: at for p, at in note.begins.items() if former.get(p[0]) == ids.get(p[0])}
+            again = {topic for topic in ids if former.get(topic) != ids[topic]}
+            begins = {place: at for place, at in note.begins.items() if place[0] not in again}
             reached = begins if is_unknown else reached
             # The offsets of a checkpoint are of the topics that were there then.
             goes_on = known and has_checkpoint and known.stream in ("", stream)
             kept = former if goes_on else {}
-            note = replace(note, begins=begins, topics={**ids, **kept})
+            note = replace(note, begins=begins, topics={**former, **ids, **kept})
             if note != known:
                 write_note(self._kafka, self.names, group, note, self._deadline)
         found: dict[Place, int] = {}

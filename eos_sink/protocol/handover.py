@@ -19,6 +19,7 @@ from eos_sink.protocol.model import (
     StartNote,
 )
 from eos_sink.protocol.source_rules import (
+    ABSENT,
     MADE_AGAIN,
     SourceBatch,
     SourceLogs,
@@ -68,8 +69,17 @@ class Handover:
         return self.batch is None or is_new_stream(self.record, self.batch)
 
     @property
+    def unseen(self) -> frozenset[Place]:
+        """The partitions of the batch whose topics were there and do not show their ids."""
+        known, now = self.record.source, self.now
+        if known is None or now is None:
+            return frozenset()
+        unseen = known.topics.keys() - now.topics.keys()
+        return frozenset(place for place in now.end if place[0] in unseen)
+
+    @property
     def needs_logs(self) -> bool:
-        return self.is_new or self.known is None
+        return self.is_new or self.known is None or bool(self.unseen)
 
     @property
     def needs_group(self) -> bool:
@@ -115,10 +125,10 @@ def first_position(
     """
     known, number = record.source, now.batch.batch
     if known is None or known.stale or follows:
-        # Before a stream's first batch no row of any source is read.
-        others = moved.others and number > 0
-        first = BatchId(now.batch.stream, number - 1)
-        return replace(moved, batch=first, end=now.start, others=others)
+        # Before a stream's first batch no row of any source is read, and none waits in its state.
+        first, has_read = BatchId(now.batch.stream, number - 1), number > 0
+        others, stateful = moved.others and has_read, moved.stateful and has_read
+        return replace(moved, batch=first, end=now.start, others=others, stateful=stateful)
     new = {place: at for place, at in now.start.items() if place not in known.reached}
     if not new or not is_new_stream(record, now.batch):
         return None
@@ -186,6 +196,9 @@ def _check_topics(handover: Handover) -> None:
     known, now = handover.record.source, handover.now
     if known is None or now is None:
         return
+    if absent := handover.unseen - handover.logs.bounds.keys():
+        # Kafka would take no offset of them.
+        raise _rows_gone(handover, known, dict.fromkeys(absent, ABSENT))
     ids = {**known.topics, **now.topics}
     made_again = {topic for topic, known_id in known.topics.items() if ids[topic] != known_id}
     if made_again:
@@ -221,11 +234,14 @@ def _check_begin(handover: Handover) -> None:
     # Two runs that share a directory may have put one's end behind the other's; a topic that
     # was made again ends before.
     begins = {place: min(start, now.end[place]) for place, start in now.start.items()}
+    # What Spark has not read before it reads from the first row on. Otherwise the place was given
+    # up since, and the checkpoint was to be, too.
+    read = {**(dict[Place, int]() if handover.is_new else dict.fromkeys(begins, 0)), **reached}
     wrong = {
-        place: (reached[place], start)
+        place: (read[place], start)
         for place, start in begins.items()
-        if place in reached
-        and ((start < reached[place] and not unwritten) or (start > reached[place] and not skipped))
+        if place in read
+        and ((start < read[place] and not unwritten) or (start > read[place] and not skipped))
     }
     if wrong:
         reason = Reason.BEGINS_ELSEWHERE

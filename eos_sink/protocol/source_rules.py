@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from eos_sink.protocol.model import BatchId, LogRecord, SourcePosition
 from eos_sink.protocol.values import Offsets, Place
 
+ABSENT = "does not exist any more"
 MADE_AGAIN = "is of a topic that was deleted and created again"
 
 
@@ -79,10 +80,11 @@ class SourceLogs:
 
     def drop_gone(self, known: SourcePosition, topics: frozenset[str]) -> SourcePosition:
         """The position without what is gone of these topics: the query goes on at the first row
-        that is there."""
-        gone = {p for p in self.find_gone(known, lambda _: True) if p[0] in topics}
+        that is there, also where it has to read its last batch again."""
 
         def move(offsets: Offsets) -> Offsets:
+            at = replace(known, end=offsets, left={})
+            gone = {p for p in self.find_gone(at, lambda _: True) if p[0] in topics}
             return {
                 place: offset if place not in gone else self.bounds[place][0]
                 for place, offset in offsets.items()
@@ -99,7 +101,7 @@ class SourceLogs:
         if known_id is not None and self.ids.get(place[0], known_id) != known_id:
             return MADE_AGAIN
         if place not in self.bounds:
-            return "does not exist any more"
+            return ABSENT
         first, end = self.bounds[place]
         if first <= offset <= end:
             return ""

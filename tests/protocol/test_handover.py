@@ -199,7 +199,13 @@ UNWRITTEN = replace(frames(-1), decision=None)
         ({"record": known(stale=True), "now": NEXT, "logs": SHORT_A}, Reason.OTHER_CLUSTER),
         ({"now": starts(new=3)}, None),
         ({"now": starts(new=4)}, Reason.BEGINS_ELSEWHERE),
-        ({"now": starts(NEXT, new=4)}, None),
+        # What was given up since; Spark begins new partitions at their first rows.
+        ({"now": starts(NEXT, new=4)}, Reason.BEGINS_ELSEWHERE),
+        ({"now": starts(NEXT, new=0)}, None),
+        ({"now": starts(numbered(NEXT, 6), new=4)}, None),
+        # A topic that is gone, or whose id is not shown.
+        ({"now": replace(NEXT, topics={}), "logs": SourceLogs({}, {})}, Reason.ROWS_GONE),
+        ({"now": replace(NEXT, topics={})}, None),
         ({"now": starts(other=4)}, None),
         (
             {"now": starts(new=4), "logs": replace(LOGS, bounds={A: (0, 50), B: (0, 50)})},

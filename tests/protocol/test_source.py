@@ -540,9 +540,69 @@ class TestATopicThatIsGone:
         self.drop(reader, MORE)
         assert self.find(world, INPUT, MORE) == {INPUT: {"0": 3, "1": 3}, MORE: {"0": 0}}
 
+    def test_stops_the_batch_that_names_it_and_the_old_checkpoint(self, reader: Reader) -> None:
+        """Spark repeats the batch: it reads nothing there."""
+        world = reader.world
+        world.cluster.create_topic(MORE, 1)
+        produce_topic(world, MORE, 8, lambda _, number: b"more-%d" % number)
+        reader.files = WithAnotherTopic("stream-1", dict(START))
+        reader.files.began_more = 5
+        reader.restart()
+        reader.run(2)
+        number = reader.begin()
+        del world.cluster.topics[MORE]
+        for _ in range(2):
+            reader.restart()
+            assert "--drop more" in refuse(reader).remedy
+        self.drop(reader, MORE)
+        # It was to be deleted, and the topic is there again.
+        world.cluster.create_topic(MORE, 1)
+        produce_topic(world, MORE, 8, lambda _, number: b"again-%d" % number)
+        reader.restart()
+        assert refuse(reader).data["begins"] == {MORE: {"0": 5}}
+        assert number == reader.number
+        assert self.find(world, INPUT, MORE) == {INPUT: {"0": 2, "1": 2}, MORE: {"0": -2}}
+
+    def test_where_a_log_was_cut_off_an_operator_chooses_the_offsets(self, reader: Reader) -> None:
+        """The rows behind the cut may be new ones, and those before it are visible."""
+        reader.run(3)
+        reader.world.cluster.topics[INPUT].partitions[0].cut_off(2)
+        with pytest.raises(OperatorNeededError) as raised:
+            self.find(reader.world, INPUT)
+        assert "--drop in" in raised.value.remedy
+        with pytest.raises(RefusedChoice, match=r"in\[0\], whose log was cut off and ends at 2"):
+            self.drop(reader, INPUT)
+        groups = reader.world.cluster.groups
+        groups.commit_offsets(GROUP, {(INPUT, 0): 2})
+        use_group(reader)
+        assert self.find(reader.world, INPUT) == {INPUT: {"0": 2, "1": 3}}
+
 
 class TestTheGroupsOffsets:
     """An operator lets them count."""
+
+    def test_are_another_querys_in_topics_that_this_one_does_not_read(self, reader: Reader) -> None:
+        reader.run(3)
+        reader.world.cluster.create_topic(MORE, 1)
+        groups = reader.world.cluster.groups
+        groups.commit_offsets(GROUP, {(INPUT, 0): 2, (MORE, 0): 0})
+        use_group(reader)
+        assert position(reader.world).end == {(INPUT, 0): 2, (INPUT, 1): 3}
+
+    def test_say_nothing_of_the_state_that_the_old_checkpoint_has(self, reader: Reader) -> None:
+        """The query had state before it had the option."""
+        on, reader.world.options = reader.world.options, options()
+        reader.files.state = True
+        reader.restart()
+        reader.run()
+        reader.world.options = on
+        reader.world.cluster.groups.commit_offsets(GROUP, {(INPUT, 0): 1, (INPUT, 1): 1})
+        use_group(reader)
+        reader.restart()
+        reader.run()
+        assert position(reader.world).stateful
+        reader.new_checkpoint({0: 2, 1: 2})
+        refuse(reader)
 
     def test_of_some_partitions_leave_the_others_where_they_were(self, reader: Reader) -> None:
         reader.run(3)
@@ -714,6 +774,19 @@ class TestALostDecision:
         reader.run(3)
         assert reader.world.visible() == read_rows({0: 4, 1: 4})
         assert committed(reader.world) == {0: 4, 1: 4}
+
+    def test_that_the_source_has_lost_in_part_it_is_read_again_from_there(
+        self, reader: Reader
+    ) -> None:
+        self.lose(reader, 0, 1)
+        reader.world.cluster.topics[INPUT].partitions[0].delete_before(2)
+        reader.new_checkpoint({0: 2, 1: 1})
+        assert "--drop in" in refuse(reader).remedy
+        TestATopicThatIsGone().drop(reader, INPUT)
+        reader.new_checkpoint({0: 2, 1: 1}, "stream-3")
+        reader.run(3)
+        there = [row for row in read_rows({0: 5, 1: 4}) if row != b"0-1"]
+        assert reader.world.visible() == there
 
     def test_its_end_is_not_the_position_any_more(self, reader: Reader) -> None:
         self.lose(reader, 0, 1)

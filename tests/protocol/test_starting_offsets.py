@@ -6,13 +6,14 @@ import json
 
 import pytest
 
+from eos_sink.decision_log.start_notes import read_note, write_note
 from eos_sink.errors import Action, ClusterError, OperatorNeededError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.source_position import Use, choose, read_source
 from eos_sink.ops.starting_offsets import find_starting_offsets
 from eos_sink.options import parse_options
-from eos_sink.protocol.model import BatchId, Numbering
+from eos_sink.protocol.model import BatchId, Numbering, StartNote
 from eos_sink.protocol.values import Hanging, HangingLook
 from tests.fakes.kafka import FakeControl, FakeKafka
 from tests.protocol.checkpoint import INPUT, Checkpoint
@@ -137,6 +138,20 @@ def test_an_offset_of_the_group_in_no_partition_is_left_out_by_name(
     world.cluster.groups.commit_offsets(GROUP, {(INPUT, 0): 2, (INPUT, 7): 5})
     assert find(world, default="committed") == {"0": 2, "1": -2}
     assert f"{INPUT}[7]" in caplog.text
+
+
+def test_what_was_noted_of_topics_that_a_call_does_not_name_is_kept(world: ReadingWorld) -> None:
+    """One call for each source of a query forgot where the others had begun."""
+    kafka, names, deadline = FakeKafka(world.cluster), world.options.names, Deadline(30)
+    world.cluster.create_topic("more", 1)
+    find(world)
+    ids = kafka.topic_ids({INPUT, "more"}, deadline)
+    note = StartNote("", None, {(INPUT, 0): 5, ("more", 0): 7}, ids)
+    write_note(kafka, names, GROUP, note, deadline)
+    assert find(world, default="latest") == {"0": 5, "1": -2}
+    noted = read_note(kafka, GROUP, deadline)
+    assert noted is not None
+    assert (noted.begins, noted.topics) == (note.begins, ids)
 
 
 class TestABatchThatIsThereUnfinished:
