@@ -123,9 +123,10 @@ def list_undecided(
 
 
 def list_committed(kafka: Kafka, prefix: str, deadline: Deadline) -> list[TransactionState]:
-    """The ids under a prefix whose state tells that a transaction of them was committed."""
+    """The ids under a prefix whose state tells that a transaction of them was committed with a
+    record: not those of `starting_offsets`, which writes notes."""
     states = kafka.control().list_transactions(prefix, deadline, *MAY_HAVE_COMMITTED)
-    return [each for each in states if each.has_committed]
+    return [each for each in states if each.has_committed and not each.is_of_start]
 
 
 def _trace(step: Step, view: View, actor: Actor) -> None:

@@ -129,12 +129,14 @@ class ReadBack:
         wire = self._wire
         described = describe_topics(wire, [topic], deadline, settings=False)[topic]
         if isinstance(described, KafkaError):
-            return []
+            unread = "" if is_missing(described) else described.str()
+            return [PartitionTail(topic, 0, 0, 0, 0, 0, unread=unread)] if unread else []
         places = [(topic, number) for number in sorted(described.partitions)]
         found = []
         for place, offsets in sorted(list_offsets(wire, places, deadline).items()):
             if isinstance(offsets, KafkaError):
-                return []
+                found.append(PartitionTail(*place, 0, 0, 0, 0, unread=offsets.str()))
+                continue
             first = max(offsets.start, offsets.end - most)
             tail = PartitionTail(*place, offsets.start, offsets.stable, offsets.end, first)
             scan = _TailScan(tail, producers, on_row)

@@ -168,6 +168,10 @@ def gather_evidence(
     if tail:
         with _noting(unseen):
             transactions, tails = _read_ends(admin, evidence, tail, deadline)
+        for each in tails:
+            if each.unread:
+                place = f"{each.topic}[{each.partition}]"
+                unseen.append(f"The end of {place} was not read as a whole: {each.unread}")
     states: list[TransactionState] | None = None
     with _noting(unseen):
         states = admin.control().list_transactions(f"{names.group}-", deadline)
@@ -181,8 +185,8 @@ def gather_evidence(
     if states is not None:
         left = tuple(select_undecided(names, states, history.decision))
         if not (history.is_seen or history.unread):
-            ids = [each.transaction.transactional_id for each in states if each.has_committed]
-            committed = tuple(sorted(ids))
+            found = (each for each in states if each.has_committed and not each.is_of_start)
+            committed = tuple(sorted(each.transaction.transactional_id for each in found))
     return BatchEvidence(
         **vars(batch),
         log=admin.log_topic,

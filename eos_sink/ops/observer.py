@@ -93,7 +93,7 @@ class Observer:
         log, new = self._read_log(deadline)
         known = histories(chain.from_iterable(self._records.values()), self._unreadable)
         names = {query: find_names(history, self._prefix) for query, history in known.items()}
-        listed = self._list_open(deadline)
+        listed, seen = self._list_open(deadline)
         with self._collect_problems():
             check_coordinators(self._admin.control(), self._prefix, _share(deadline))
         # One may have ended while it was described.
@@ -108,7 +108,9 @@ class Observer:
                 history,
                 names[query],
                 evidence.get(query, ()),
-                None if listed is None else _open_of(history, names[query], states.get(query, ())),
+                None
+                if listed is None or not names[query].group.startswith(seen)
+                else _open_of(history, names[query], states.get(query, ())),
                 hosts.get(names[query].group),
                 dead=_has_died(history),
                 ends=ends,
@@ -163,10 +165,14 @@ class Observer:
         self._unreadable += unreadable
         return True, new
 
-    def _list_open(self, deadline: Deadline) -> list[TransactionState] | None:
+    def _list_open(self, deadline: Deadline) -> tuple[list[TransactionState] | None, str]:
         """Open transactions of the whole cluster, since queries may have other prefixes; without
-        the permission for that, those under the given prefix. None: they cannot be listed."""
-        share, found = _share(deadline), None
+        the permission for that, those under the given prefix. None: they cannot be listed.
+
+        Returns:
+            Them, and the prefix of all ids that were listed.
+        """
+        share, found, prefix = _share(deadline), None, ""
         with self._collect_problems():
             list_open = self._admin.control().list_transactions
             try:
@@ -174,8 +180,9 @@ class Observer:
             except EosSinkError as error:
                 if not (error.data.get("missing") and self._prefix):
                     raise
-                found = list_open(self._prefix, share, TransactionStatus.ONGOING)
-        return found
+                prefix = self._prefix
+                found = list_open(prefix, share, TransactionStatus.ONGOING)
+        return found, prefix
 
     def _list_unrecorded(self, deadline: Deadline) -> tuple[str, ...] | None:
         """Nothing is committed without a record, so a log without queries may have lost them, if
@@ -263,7 +270,8 @@ class Observer:
         return {each: tuple(sorted(m.host for m in members[each])) for each in members}
 
     def _read_ends(self, known: Iterable[History], deadline: Deadline) -> Ends:
-        """The ends of the topics that queries write to and read, as far as they may be seen."""
+        """The ends of the topics that queries write to and read, and of the log, as far as they may
+        be seen."""
         topics: set[str] = set()
         for record in (history.latest.record for history in known if history.latest):
             topics.update(record.decision.topics if record.decision else ())
@@ -272,8 +280,8 @@ class Observer:
         answers: Mapping[str, tuple[PartitionOffsets, ...] | Unseen] = {}
         with self._collect_problems():
             if topics:
-                share = _share(deadline)
-                views = self._admin.describe_topics(sorted(topics), share, settings=False)
+                share, names = _share(deadline), sorted({*topics, self._admin.log_topic})
+                views = self._admin.describe_topics(names, share, settings=False)
                 answers = read_ends(self._admin, views, share)
         return self._keep_seen("Topic", answers)
 
@@ -289,10 +297,10 @@ class Observer:
     def _find_holders(
         self, queries: Iterable[QueryStatus], ends: Ends, deadline: Deadline
     ) -> list[Holder]:
-        """Find who holds up readers of what queries have written, but for transactions that are
-        under way."""
+        """Find who holds up readers of what queries have written, and of the log, but for
+        transactions that are under way."""
         share, found = _share(deadline), list[Holder]()
-        topics = {topic for each in queries for topic in each.topics}
+        topics = {self._admin.log_topic, *(topic for each in queries for topic in each.topics)}
         for topic in sorted(topics & ends.keys()):
             with self._collect_problems():
                 found += find_holders(self._admin, topic, ends[topic], share)

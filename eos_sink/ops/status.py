@@ -286,7 +286,9 @@ class Snapshot:
         if unrecorded is not None:
             unrecorded = tuple(each for each in unrecorded if each.startswith(starts))
         topics = {topic for each in queries for topic in each.topics}
-        holders = tuple(each for each in self.holders if each.topic in topics)
+        others = {topic for each in self.queries for topic in each.topics} - topics
+        # The log is everybody's.
+        holders = tuple(each for each in self.holders if each.topic not in others)
         seen = replace(self, queries=queries, unknown=(), unreadable=hidden)
         return replace(seen, holders=holders, unrecorded=unrecorded)
 

@@ -137,6 +137,11 @@ class TransactionState:
         return is_prepared or self.status in COMMITTED
 
     @property
+    def is_of_start(self) -> bool:
+        """True if the id is that of `QueryNames.start`."""
+        return self.transaction.transactional_id.endswith("-start")
+
+    @property
     def is_ending(self) -> bool:
         """The outcome is certain, but markers are missing, so the id takes no other transaction."""
         return self.status in _ENDING

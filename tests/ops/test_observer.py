@@ -159,6 +159,10 @@ def test_who_may_see_one_prefix_only_sees_that(world: World) -> None:
     found = eye.snapshot()
     assert found.problems == ()
     assert len(found.queries[0].open or ()) == 2
+    other = Eye(world, prefix="team-")
+    other.admin.denied.add(Resource.TRANSACTIONAL_ID)
+    other.admin.allowed = "team-"
+    assert other.snapshot().queries[0].open is None
 
 
 def test_a_member_beside_a_dead_process_may_be_a_newer_run(world: World) -> None:
@@ -281,16 +285,31 @@ def test_a_transaction_that_ends_between_two_questions_holds_up_no_one(
     describe = FakeControl.describe
 
     def end(
-        control: FakeControl, ids: Iterable[str], deadline: Deadline
+        control: FakeControl, ids: Iterable[str], deadline: Deadline, *, anew: bool = False
     ) -> dict[str, TransactionState]:
         ids = list(ids)
         if "other" in ids:
             foreign.commit(deadline)
-        return describe(control, ids, deadline)
+        return describe(control, ids, deadline, anew=anew)
 
     monkeypatch.setattr(FakeControl, "describe", end)
     assert kinds(eye) == []
     assert world.visible() == [b"a", b"foreign"]
+
+
+def test_a_transaction_that_hangs_in_the_log_holds_up_every_query_there(world: World) -> None:
+    """Kafka 4 may forget to end one; a start of the query waits for it."""
+    Driver(world).run(0, [b"a"])
+    foreign = FakeKafka(world.cluster).log_producer("other", 60_000)
+    foreign.init(Deadline(30))
+    foreign.begin()
+    foreign.produce(world.options.log_topic, b"x", key=b"other", partition=0)
+    assert kinds(Eye(world)) == []
+    world.cluster.clock.advance(59)
+    eye = Eye(world)
+    assert kinds(eye) == [AlertKind.HELD]
+    (alert,) = find_alerts(eye.snapshot())
+    assert f"{world.options.log_topic}[0]" in alert.text
 
 
 def test_a_partition_of_the_log_without_a_leader_is_not_seen_and_nothing_is_known_lost(

@@ -97,7 +97,7 @@ def test_a_query_without_the_option_is_asked_nothing_more(
 
     monkeypatch.setattr(eye.admin, "list_offsets", note)
     report, samples = show(eye, world)
-    assert asked == {TOPIC}
+    assert asked == {TOPIC, world.options.log_topic}
     assert report.document is not None
     assert report.document["queries"][0]["source"] is None
     assert "source lag" not in report.columns

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -90,6 +90,7 @@ class Canned:
     witness: Visibility | None
     marker: bool | None
     end_: EndOutcome | None = None
+    log_topic: ClassVar[str] = "log"
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_, **__: []
@@ -131,7 +132,7 @@ class Canned:
 
     def log_reader(self, names: QueryNames, deadline: Deadline) -> Any:
         return SimpleNamespace(
-            latest=lambda *_: (Position("log", 0, 9), encode(self.record)),
+            latest=lambda *_, **__: (Position("log", 0, 9), encode(self.record)),
             home=Position("log", 0, 0),
             close=lambda: None,
         )

@@ -86,10 +86,10 @@ def _check_creation(facts: Facts) -> Verdict:
 
 def _check_partitions(topic: TopicDescription, facts: Facts) -> Problems:
     count = len(topic.partitions)
-    if count == LOG_PARTITIONS:
+    if count >= LOG_PARTITIONS:
         return
     remedy = "Name another topic with eos.log.topic (here: --log-topic); the sink creates it."
-    if count < LOG_PARTITIONS and isinstance(facts.log, LogFacts) and not facts.log.count:
+    if isinstance(facts.log, LogFacts) and not facts.log.count:
         # An empty log has no record that would be in the wrong partition.
         remedy = facts.commands.add_partitions(topic.name, LOG_PARTITIONS)
     yield Finding.failure(
@@ -127,7 +127,8 @@ def _check_unreadable(log: LogFacts) -> Problems:
                 f"the record of {query} ({where}) is none of the sink's",
                 "Another program writes to the decision log under that query's name: the query "
                 "stops, and an operator has to find out what was decided (docs/resolve.md).",
-                f"{revoke}; then start the query, whose error names the command that helps.",
+                f"{revoke}; then restore the query's last record, or name another eos.log.topic: "
+                "the start says what is known without this one.",
             )
     for key, record in sorted(log.foreign.items()):
         yield Finding.warning(
@@ -146,8 +147,7 @@ def _check_misplaced(log: LogFacts) -> Problems:
                 f"the record of {key} is in {_format_position(written.position)} instead of "
                 f"partition {home}",
                 "It was copied there (a mirrored or restored topic), so the query does not see it.",
-                "Start the query with a new log (eos.log.topic), or restore the topic partition "
-                "by partition.",
+                "Restore the topic partition by partition, before you start the query.",
             )
 
 
