@@ -121,6 +121,9 @@ def check_choice(arguments: argparse.Namespace, evidence: BatchEvidence, *, fenc
     """
     names = evidence.names
     warnings = [f"--{arguments.choice}: {_CHOICES[arguments.choice]}"]
+    if evidence.decision is not None:
+        # Another one may have been decided since the error was read.
+        warnings.append(f"The latest decided batch is {evidence.decision.batch}.")
     if fences:
         check_driver(names, evidence.history.run, evidence.hosts, take_over=arguments.take_over)
         warnings.append(f"A run of {names.shown} that is alive is refused from then on.")

@@ -91,7 +91,7 @@ class LogTopic:
                 remedy="Look at the brokers, then start the query again.",
             )
         partitions = len(topic.partitions)
-        if partitions != LOG_PARTITIONS:
+        if partitions < LOG_PARTITIONS:
             raise ConfigurationError(
                 f"The decision log {self._name} has {partitions} partitions instead of "
                 f"{LOG_PARTITIONS}: decisions would be searched in the wrong place.",
