@@ -20,7 +20,7 @@ from integration.messages import received, send
 from integration.pages import WAIT, adapted, kafka_jars, run
 from tests.snippets import PAGES, ROOT, Snippet, python_snippets, snippets_of
 
-TIMEOUT_S = 240
+TIMEOUT_S = 600
 
 # The page of `make test`; `make test-long` has them all.
 QUICK = ("get-started.md",)
