@@ -31,9 +31,7 @@ _ASK_ALL_S = 2.0
 
 
 class PartitionReader:
-    """Reads a partition of the decision log, and fetches only when it is called. Before the first
-    time it asks all brokers who leads: a deposed leader that is cut off from the others names
-    itself, and lacks what was written since.
+    """Reads a partition of the decision log, and fetches only when it is called.
 
     Args:
         clients: of the cluster.
@@ -44,6 +42,8 @@ class PartitionReader:
 
     Attributes:
         reached: where it reads on.
+        asks_all: the next read first asks all brokers who leads: a deposed leader that is cut off
+            from the others names itself, and lacks what was written since.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class PartitionReader:
         self._place = clients.config.log_topic, number
         self._take = take
         self._committed = committed
-        self._asked = False
+        self.asks_all = True
         self._caught_up: Leader | None = None
 
     def read(self, deadline: Deadline) -> Fetched:
@@ -72,7 +72,7 @@ class PartitionReader:
         Raises:
             ClusterError: the topic is gone, or a permission is missing.
         """
-        if not self._asked:
+        if self.asks_all:
             self.look_up_leader(deadline)
         fetched = self._fetch(deadline)
         for record in fetched.records():
@@ -115,7 +115,7 @@ class PartitionReader:
         """Ask all brokers who leads."""
         wire = self._wire
         wire.run(wire.find_newest_leader, self._place, deadline.within(_ASK_ALL_S))
-        self._asked = True
+        self.asks_all = False
 
     @property
     def _wire(self) -> Wire:

@@ -110,7 +110,9 @@ class ConfluentAdmin(BrokerAdmin):
             key = (record.key or b"").decode(errors="replace")
             lines.append(LogLine(key, position, record.timestamp, record.value or b""))
 
+        # Each look has a reader for each partition, and a broker may be slow to say who leads.
         reader = PartitionReader(self.clients, number, take, start=start)
+        reader.asks_all = False
         fetched = reader.read(deadline)
         if fetched.end < start:
             return [], fetched.end
