@@ -44,7 +44,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Update:
-    """Show what has come since the update before, and how it is now."""
+    """The news since the update before, and the present state."""
 
     at_ms: int
     queries: Sequence[Throughput]

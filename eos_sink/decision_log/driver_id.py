@@ -23,9 +23,12 @@ _EXPLAIN_S = 5.0
 _ENDS_S = 0.5
 
 
-def describe_driver(kafka: Kafka, names: QueryNames, deadline: Deadline) -> TransactionState:
-    """The state of the driver's id, which `DecisionRegister.open` changes."""
-    return kafka.control().describe([names.driver], deadline)[names.driver]
+def describe_driver(
+    kafka: Kafka, names: QueryNames, deadline: Deadline, *, anew: bool = False
+) -> TransactionState:
+    """The state of the driver's id, which `DecisionRegister.open` changes; see
+    `TransactionControl.describe`."""
+    return kafka.control().describe([names.driver], deadline, anew=anew)[names.driver]
 
 
 def await_end(kafka: Kafka, names: QueryNames, deadline: Deadline) -> TransactionState | None:
@@ -57,8 +60,7 @@ def describe_opened(
     was, asked = before and before.transaction, itertools.count()
 
     def ask() -> TransactionState:
-        anew = next(asked) > 0
-        return kafka.control().describe([names.driver], deadline, anew=anew)[names.driver]
+        return describe_driver(kafka, names, deadline, anew=next(asked) > 0)
 
     def is_new(state: TransactionState) -> bool:
         return state.status is not TransactionStatus.MISSING and state.transaction != was

@@ -123,10 +123,9 @@ def list_undecided(
 
 
 def list_committed(kafka: Kafka, prefix: str, deadline: Deadline) -> list[TransactionState]:
-    """The ids under a prefix whose state tells that a transaction of them was committed with a
-    record: not those of `starting_offsets`, which writes notes."""
+    """The ids under a prefix whose state tells that a transaction of them was committed."""
     states = kafka.control().list_transactions(prefix, deadline, *MAY_HAVE_COMMITTED)
-    return [each for each in states if each.has_committed and not each.is_of_start]
+    return [each for each in states if each.has_committed]
 
 
 def _trace(step: Step, view: View, actor: Actor) -> None:

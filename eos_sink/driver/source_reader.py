@@ -98,15 +98,15 @@ class SourceReader:
         check_query(self.files, batch.source)
         known = record.source
         start = {place: before.get(place, 0) for place in end}
-        is_known = known and known.batch.stream == batch.stream and known.batch.batch >= 0
-        stateful = bool(is_known and known and known.stateful) or self._has_state(batch)
+        goes_on = known and known.batch.stream == batch.stream and known.batch.batch >= 0
+        knows_state = known.stateful if known and goes_on else False
         return SourceBatch(
             self._source.group,
             batch,
             start,
             end,
             self._kafka.topic_ids({topic for topic, _ in end}, deadline),
-            stateful=stateful,
+            stateful=knows_state or self._has_state(batch),
             others=others,
         )
 

@@ -129,13 +129,12 @@ class ReadBack:
         wire = self._wire
         described = describe_topics(wire, [topic], deadline, settings=False)[topic]
         if isinstance(described, KafkaError):
-            unread = "" if is_missing(described) else described.str()
-            return [PartitionTail(topic, 0, 0, 0, 0, 0, unread=unread)] if unread else []
+            return [] if is_missing(described) else [_unread((topic, 0), described)]
         places = [(topic, number) for number in sorted(described.partitions)]
         found = []
         for place, offsets in sorted(list_offsets(wire, places, deadline).items()):
             if isinstance(offsets, KafkaError):
-                found.append(PartitionTail(*place, 0, 0, 0, 0, unread=offsets.str()))
+                found.append(_unread(place, offsets))
                 continue
             first = max(offsets.start, offsets.end - most)
             tail = PartitionTail(*place, offsets.start, offsets.stable, offsets.end, first)
@@ -175,6 +174,10 @@ class ReadBack:
     @property
     def _wire(self) -> Wire:
         return self._clients.control().wire
+
+
+def _unread(place: Place, error: KafkaError) -> PartitionTail:
+    return PartitionTail(*place, 0, 0, 0, 0, unread=error.str())
 
 
 def _get_unlearned(witness: Position, answer: Fetched | KafkaError) -> Position | Place | None:

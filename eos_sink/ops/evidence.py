@@ -185,8 +185,8 @@ def gather_evidence(
     if states is not None:
         left = tuple(select_undecided(names, states, history.decision))
         if not (history.is_seen or history.unread):
-            found = (each for each in states if each.has_committed and not each.is_of_start)
-            committed = tuple(sorted(each.transaction.transactional_id for each in found))
+            ids = [each.transaction.transactional_id for each in states if each.has_committed]
+            committed = tuple(sorted(ids))
     return BatchEvidence(
         **vars(batch),
         log=admin.log_topic,

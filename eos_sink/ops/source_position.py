@@ -151,18 +151,13 @@ def _of_log(
         )
     if drop.state and not recorded.needs_checkpoint:
         raise RefusedChoice(f"{names.query} has nothing that only its checkpoint has.")
-    if cut := sorted(
-        (place, at, logs.bounds[place][1])
-        for place, at in recorded.reached.items()
-        if place[0] in dropped and logs.ids.get(place[0]) == recorded.topics.get(place[0])
-        if place in logs.bounds and logs.bounds[place][1] < at
-    ):
-        (topic, number), at, end = cut[0]
+    if cut := logs.find_cut(recorded, dropped):
+        place, end = min(cut.items())
         raise RefusedChoice(
-            f"{names.query} is at {at} in {topic}[{number}], whose log was cut off and ends at "
-            f"{end}: nothing tells which of its rows are new. Reset the offsets of group "
-            f"{state.group} with kafka-consumer-groups --reset-offsets to where the query is to "
-            "go on, and use --use group."
+            f"{names.query} is at {recorded.reached[place]} in {place[0]}[{place[1]}], whose log "
+            f"was cut off and ends at {end}: nothing tells which of its rows are new. Reset the "
+            f"offsets of group {state.group} with kafka-consumer-groups --reset-offsets to where "
+            "the query is to go on, and use --use group."
         )
     position = logs.drop_gone(recorded, dropped)
     if dropped and position == recorded:

@@ -227,7 +227,6 @@ def _check_begin(handover: Handover) -> None:
     # calls the sink, and may have caught its error: then rows of the batches between are nowhere.
     is_function = now.batch.numbering is Numbering.FOREACH
     skipped = left_out and not is_function
-    reached = known.reached
     # Nothing of this identity is visible that could be repeated: the position is only where its
     # first start began. The function may have named another query's checkpoint then.
     unwritten = is_function and known.batch.batch < 0 and not handover.record.decided
@@ -236,12 +235,14 @@ def _check_begin(handover: Handover) -> None:
     begins = {place: min(start, now.end[place]) for place, start in now.start.items()}
     # What Spark has not read before it reads from the first row on. Otherwise the place was given
     # up since, and the checkpoint was to be, too.
-    read = {**(dict[Place, int]() if handover.is_new else dict.fromkeys(begins, 0)), **reached}
+    reached = known.reached
+    if not handover.is_new:
+        reached = {**dict.fromkeys(begins, 0), **reached}
     wrong = {
-        place: (read[place], start)
+        place: (reached[place], start)
         for place, start in begins.items()
-        if place in read
-        and ((start < read[place] and not unwritten) or (start > read[place] and not skipped))
+        if place in reached
+        and ((start < reached[place] and not unwritten) or (start > reached[place] and not skipped))
     }
     if wrong:
         reason = Reason.BEGINS_ELSEWHERE

@@ -78,6 +78,14 @@ class SourceLogs:
                 gone[place] = why
         return gone
 
+    def find_cut(self, known: SourcePosition, topics: frozenset[str]) -> dict[Place, int]:
+        """Find the partitions of these topics whose log was cut off before the position, and where
+        each ends. Topics that were made again end anywhere."""
+        same = {topic for topic in topics if self.ids.get(topic) == known.topics.get(topic)}
+        places = (place for place in known.reached if place[0] in same and place in self.bounds)
+        ends = {place: self.bounds[place][1] for place in places}
+        return {place: end for place, end in ends.items() if end < known.reached[place]}
+
     def drop_gone(self, known: SourcePosition, topics: frozenset[str]) -> SourcePosition:
         """The position without what is gone of these topics: the query goes on at the first row
         that is there, also where it has to read its last batch again."""

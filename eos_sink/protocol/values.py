@@ -132,14 +132,11 @@ class TransactionState:
     @property
     def has_committed(self) -> bool:
         """True if it tells that a transaction of the id was committed, the last one or an earlier
-        one."""
+        one, with a record: the id of `QueryNames.start` writes notes only."""
+        if self.transaction.transactional_id.endswith("-start"):
+            return False
         is_prepared = self.status is TransactionStatus.EMPTY and self.timeout_ms == RECORDED_MS
         return is_prepared or self.status in COMMITTED
-
-    @property
-    def is_of_start(self) -> bool:
-        """True if the id is that of `QueryNames.start`."""
-        return self.transaction.transactional_id.endswith("-start")
 
     @property
     def is_ending(self) -> bool:

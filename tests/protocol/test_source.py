@@ -487,6 +487,15 @@ class TestATopicThatIsGone:
         world.cluster.groups.committed.clear()
         world.cluster.create_topic(INPUT, partitions)
 
+    def begin_at_5(self, reader: Reader) -> None:
+        """The query reads another topic, too, from there on."""
+        reader.world.cluster.create_topic(MORE, 1)
+        produce_topic(reader.world, MORE, 8, lambda _, number: b"more-%d" % number)
+        reader.files = WithAnotherTopic("stream-1", dict(START))
+        reader.files.began_more = 5
+        reader.restart()
+        reader.run(2)
+
     def test_leaves_the_position_after_a_stop_that_a_command_accepts(self, reader: Reader) -> None:
         world = reader.world
         world.cluster.create_topic(MORE, 1)
@@ -523,12 +532,7 @@ class TestATopicThatIsGone:
         self, reader: Reader
     ) -> None:
         world = reader.world
-        world.cluster.create_topic(MORE, 1)
-        produce_topic(world, MORE, 8, lambda _, number: b"more-%d" % number)
-        reader.files = WithAnotherTopic("stream-1", dict(START))
-        reader.files.began_more = 5
-        reader.restart()
-        reader.run(2)
+        self.begin_at_5(reader)
         reader.new_checkpoint({0: 2, 1: 2})
         reader.run()
         assert position(world).left == {(MORE, 0): 5}
@@ -543,12 +547,7 @@ class TestATopicThatIsGone:
     def test_stops_the_batch_that_names_it_and_the_old_checkpoint(self, reader: Reader) -> None:
         """Spark repeats the batch: it reads nothing there."""
         world = reader.world
-        world.cluster.create_topic(MORE, 1)
-        produce_topic(world, MORE, 8, lambda _, number: b"more-%d" % number)
-        reader.files = WithAnotherTopic("stream-1", dict(START))
-        reader.files.began_more = 5
-        reader.restart()
-        reader.run(2)
+        self.begin_at_5(reader)
         number = reader.begin()
         del world.cluster.topics[MORE]
         for _ in range(2):
