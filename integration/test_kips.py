@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from functools import partialmethod
 from pathlib import Path
 
@@ -28,6 +29,8 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.fetch import Fetched, fetch
 from eos_sink.kafka.wire import Wire
+from eos_sink.kafka_config.cluster_config import ClusterConfig, Translation
+from eos_sink.protocol.values import Hanging, Position
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.topic_scan import Offsets, Source
@@ -36,6 +39,8 @@ from integration.checker import read_topic
 from integration.conftest import MakeQuery
 from integration.own_kafka import start_own_kafka
 from integration.query import PATIENCE_S, Query
+from integration.query_state import open_transaction
+from integration.topics import unique
 
 pytestmark = pytest.mark.sampled(4, of="KIPs")
 
@@ -265,3 +270,24 @@ def test_the_leader_answers_where_brokers_send_readers_to_a_replica_near_them(
         wire.close()
     assert isinstance(found, Fetched)
     assert [record.value for record in found.records()] == [b"row"]
+
+
+def test_the_first_marker_behind_rows_ends_them_however_far_its_epoch_is(
+    kafka: KafkaCluster,
+) -> None:
+    """Kafka 4.0.0 moves the epoch by two when it aborts (KAFKA-19367)."""
+    topic = unique("marker")
+    kafka.create_topic(topic)
+    settings = Translation({"bootstrap.servers": kafka.bootstrap_servers})
+    client = ConfluentKafka(ClusterConfig(settings))
+    name, deadline = unique("task"), Deadline(PATIENCE_S)
+    with closing(client):
+        producer = open_transaction(client, name, topic)
+        state = client.control().describe([name], deadline)[name]
+        rows = state.transaction
+        marker = replace(rows, epoch=rows.epoch + 2)
+        hanging = Hanging(marker, topic, 0, 0, -1, state)
+        assert client.control().end_hanging(hanging, False, deadline)
+        witness = Position(topic, 0, 0)
+        assert client.read_back().markers({witness: rows}, deadline) == {witness: False}
+        producer.close()

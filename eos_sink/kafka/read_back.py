@@ -228,10 +228,11 @@ class _TailScan:
         self._on_row = on_row
 
     def add(self, batch: Any) -> None:
-        number, epoch = batch.producer_id, batch.producer_epoch
-        producer = ProducerIdentity(number, epoch)
+        producer = ProducerIdentity(batch.producer_id, batch.producer_epoch)
         if batch.is_control_batch:
-            for each in {producer, ProducerIdentity(number, epoch - 1)} & self._producers:
+            for each in self._producers:
+                if each.producer_id != producer.producer_id:
+                    continue
                 trace = self.traces.get(each, Trace())
                 if trace.committed is None and _ends(batch, each.epoch, has_rows=trace.rows > 0):
                     self.traces[each] = trace.ended(committed=next(iter(batch)).commit)
@@ -249,10 +250,13 @@ def _ends(marker: Any, epoch: int, *, has_rows: bool) -> bool:
     """True if a marker of the same producer id belongs to the transaction with this epoch.
 
     With transaction version 2 (KIP-890), and where the coordinator itself aborts, a marker has the
-    next epoch. So has the marker of the next transaction. Rows of the transaction before it tell
-    them apart: neither retention nor compaction removes a marker before the rows.
+    next epoch, and one of Kafka 4.0.0 the one after it (KAFKA-19367). So have markers of later
+    transactions. Rows before it tell them apart: a leader has one open transaction of a producer,
+    which the first marker ends, and neither retention nor compaction removes a marker before the
+    rows.
     """
-    return bool(marker.producer_epoch == epoch or (has_rows and marker.producer_epoch == epoch + 1))
+    epochs_on = marker.producer_epoch - epoch
+    return bool(epochs_on == 0 or (has_rows and epochs_on > 0))
 
 
 class _StoppedError(Exception):
