@@ -84,6 +84,12 @@ def test_kept_clients_use_a_certificate_that_was_renewed_at_its_path(
             kafka.control().describe(["an-id"], Deadline(PATIENCE_S))
         shutil.copy(secured.access.authority.identity("renewed-to").both, path)
         assert kafka.control().describe(["an-id"], Deadline(PATIENCE_S))
+        path.write_text("half a certificate")
+        with pytest.raises(EosSinkError) as raised:
+            kafka.control()
+    # Of a batch whose decision may be written.
+    assert "Nothing was written" not in str(raised.value)
+    assert raised.value.remedy.endswith("Then start the query again.")
 
 
 @pytest.mark.long

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from eos_sink.errors import ClusterError
+from eos_sink.errors import ClusterError, ConfigurationError
 from eos_sink.kafka.connection.settings import (
     connection_settings,
     kafka_python_settings,
@@ -57,6 +57,7 @@ class SharedClients:
         self._control: KafkaPythonControl | None = None
         self._lock = threading.Lock()
         self._is_closed = False
+        self._was_connected = False
         self._read_from: dict[str, int] = {}
         self._settings: dict[str, Any] = {}
         self._read()
@@ -83,19 +84,30 @@ class SharedClients:
             self._settings, self._read_from = librdkafka_settings(client), found
 
     def control(self) -> KafkaPythonControl:
-        self._read()
-        if self._control is None:
-            # Tasks never need kafka-python, whose import takes longer than their transaction.
-            from eos_sink.kafka.transaction_control import KafkaPythonControl
+        try:
+            self._read()
+            return self._control or self._connect()
+        except (ClusterError, ConfigurationError) as error:
+            if not self._was_connected:
+                raise
+            # A key or a certificate was renewed in mid-batch: that may be decided.
+            correct = error.remedy.removesuffix(" Nothing was written.")
+            remedy = f"{correct} Then start the query again."
+            raise type(error)(error.message, remedy=remedy, data=error.data) from error
 
-            deadline = Deadline(min(FIRST_ANSWER_S, self._first_answer_s))
-            # librdkafka says why a login is refused; kafka-python only says that no broker answers.
-            connection = self.connection
-            answered = check_login(connection, self.config.log_topic, deadline)
-            # kafka-python would wait for a server that is down, or silent, before it asks the next.
-            settings = {**kafka_python_settings(connection), "bootstrap_servers": answered}
-            return self._keep(KafkaPythonControl(settings, self.permissions, deadline))
-        return self._control
+    def _connect(self) -> KafkaPythonControl:
+        # Tasks never need kafka-python, whose import takes longer than their transaction.
+        from eos_sink.kafka.transaction_control import KafkaPythonControl
+
+        deadline = Deadline(min(FIRST_ANSWER_S, self._first_answer_s))
+        # librdkafka says why a login is refused; kafka-python only says that no broker answers.
+        connection = self.connection
+        answered = check_login(connection, self.config.log_topic, deadline)
+        # kafka-python would wait for a server that is down, or silent, before it asks the next.
+        settings = {**kafka_python_settings(connection), "bootstrap_servers": answered}
+        made = self._keep(KafkaPythonControl(settings, self.permissions, deadline))
+        self._was_connected = True
+        return made
 
     def _keep(self, made: KafkaPythonControl) -> KafkaPythonControl:
         """One for all threads: one that opens the log may go on after others have given it up."""
