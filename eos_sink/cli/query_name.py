@@ -6,6 +6,7 @@ import argparse
 import difflib
 import sys
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from eos_sink.cli.output import CommandError, printable
 from eos_sink.identity import (
@@ -76,7 +77,12 @@ def find_history(
         names = find_query(given, by_names, prefix)
     except CommandError as error:
         raise CommandError(f"{error}.{unread}" if unread else str(error)) from error
-    return names, by_names.get(names) or History(names.shown, (), unread=unread.strip())
+    history = by_names.get(names) or History(names.shown, (), unread=unread.strip())
+    home = {written.position.partition for written in history.records}
+    if page.held & (home or page.held):
+        what = "Its records behind an open transaction of the decision log are not seen: look again"
+        history = replace(history, unread=f"{history.unread} {what}.".strip())
+    return names, history
 
 
 def find_query(

@@ -43,12 +43,14 @@ class LogPage:
         recreated: the topic was deleted and created again: the given offsets were ignored, and
             earlier records are no longer valid.
         unread: why a partition could not be read; what it has is missing here.
+        held: partitions that go on behind an open transaction, which is not waited for.
     """
 
     lines: tuple[LogLine, ...] = ()
     ends: Mapping[int, int] = field(default_factory=dict)
     recreated: bool = False
     unread: Mapping[int, str] = field(default_factory=dict)
+    held: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ class RecordState(Enum):
     DROPPED = "its decision was dropped by an operator"
     GONE = "no record of it is left, and a later batch is decided"
     NOT_DECIDED = "not decided"
+    UNSEEN = "not seen: the log goes on behind an open transaction"
     FORGOTTEN = "not known: its record, if it had one, is gone"
     """A write whose number is below all those that the log keeps."""
     NO_STREAM = "no batch of the stream is known"
@@ -103,6 +104,8 @@ def find_batch(
     if mine:
         return replace(_describe_decided(names, history, mine), latest=latest)
     state = _find_state(history, batch, latest)
+    if history.unread and state in (RecordState.NOT_DECIDED, RecordState.NO_STREAM):
+        state = RecordState.UNSEEN
     is_dropped = state is RecordState.DROPPED
     return BatchRecord(names, history, state, batch, latest=latest, dropped=is_dropped)
 

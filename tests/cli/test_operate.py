@@ -200,9 +200,9 @@ def test_a_topic_of_rows_is_not_taken_for_a_log_with_a_strange_writer(
     assert "find the writer" not in found
 
 
-def put(world: World, key: str, value: bytes) -> None:
+def put(world: World, key: str, value: bytes, outcome: Outcome = Outcome.COMMITTED) -> None:
     (partition,) = world.cluster.topics["__eos_sink_log"].partitions
-    foreign = Txn("foreign", 1, 0, Outcome.COMMITTED)
+    foreign = Txn("foreign", 1, 0, outcome)
     partition.append(foreign, key.encode(), value, (), world.cluster.clock.ms)
 
 
@@ -378,6 +378,11 @@ def test_a_batch_that_is_not_decided_shows_what_is_open(world: World, ops: Opera
     assert not found.ok
     assert [row[2] for row in cells(found)] == ["open, undecided"] * 2
     assert "latest decided batch is 0" in render(found)
+    put(world, "another", b"open", Outcome.OPEN)
+    found = ops.explains(1)
+    assert "batch 1 of stream stream-1: not seen: the log goes on" in render(found)
+    assert "visible" not in render(found)
+    assert found.unseen
     arguments = parsed("status", "storm", "1")
     with pytest.raises(CommandError, match="storm"):
         batch_report.report_batch(ops.admin, arguments)

@@ -111,6 +111,7 @@ class AdminContract:
         page = admin.read_log({}, harness.deadline())
         assert page is not None
         assert [line.value for line in page.lines] == [b"1"]
+        assert page.held == {place.partition}
         open_.commit(harness.deadline())
         after = admin.read_log(page.ends, harness.deadline())
         deadline = harness.deadline()
@@ -118,6 +119,7 @@ class AdminContract:
             assert not deadline.passed, "the record that was committed is not in the log"
             after = admin.read_log(page.ends, deadline)
         assert [line.value for line in after.lines] == [b"2"]
+        assert not after.held
         open_.close()
 
     def test_offsets_that_the_log_does_not_have_any_more_are_not_heeded(

@@ -62,7 +62,8 @@ class FakeAdmin(FakeKafka):
         ends = {each.partition: each.last_stable for each in log.partitions if each.has_leader}
         unread = {p.partition: "no leader" for p in log.partitions if not p.has_leader}
         ordered = heapq.merge(*lines, key=lambda line: line.at_ms)
-        return LogPage(tuple(ordered), ends, again and bool(since), unread)
+        held = frozenset(p.partition for p in log.partitions if p.last_stable < p.end)
+        return LogPage(tuple(ordered), ends, again and bool(since), unread, held - unread.keys())
 
     def control(self) -> FakeControl:
         return _Control(self)

@@ -86,21 +86,24 @@ class ConfluentAdmin(BrokerAdmin):
         lines: dict[int, list[LogLine]] = {}
         ends: dict[int, int] = {}
         unread: dict[int, str] = {}
+        held: set[int] = set()
         for number, start in starts.items():
             soon = deadline.within(min(_PARTITION_S, deadline.left / 2))
             try:
-                lines[number], ends[number] = self._read_partition(number, start, soon)
+                lines[number], ends[number], end = self._read_partition(number, start, soon)
+                if ends[number] < end:
+                    held.add(number)
             except OutcomeUnknownError as silent:
                 unread[number] = silent.message
         # It keeps the order of a partition's records, even if their writers' clocks differ.
         ordered = heapq.merge(*lines.values(), key=lambda line: line.at_ms)
-        return LogPage(tuple(ordered), ends, unread=unread)
+        return LogPage(tuple(ordered), ends, unread=unread, held=frozenset(held))
 
     def _read_partition(
         self, number: int, start: int, deadline: Deadline
-    ) -> tuple[list[LogLine], int]:
-        """Up to the first open transaction; and where to read on, which lies before the start if
-        the partition ends there."""
+    ) -> tuple[list[LogLine], int, int]:
+        """Up to the first open transaction; where to read on, which lies before the start if the
+        partition ends there; and the end."""
         from eos_sink.kafka.log_reader import PartitionReader
 
         lines: list[LogLine] = []
@@ -115,9 +118,9 @@ class ConfluentAdmin(BrokerAdmin):
         reader.asks_all = False
         fetched = reader.read(deadline)
         if fetched.end < start:
-            return [], fetched.end
+            return [], fetched.end, fetched.end
         reader.read_to(fetched.stable, deadline)
-        return lines, reader.reached
+        return lines, reader.reached, fetched.end
 
 
 @contextmanager
