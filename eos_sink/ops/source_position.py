@@ -120,7 +120,12 @@ def choose(
         position = _of_group(names, state)
         logs = read_logs(kafka, position, deadline)
         there = {place: at for place, at in position.end.items() if place in logs.bounds}
-        position = replace(position, start=there, end=there, topics=logs.ids)
+        recorded = state.entry.record.source
+        # Where the group has no offset the log's stays, which is of the topic as it was then.
+        unchosen = logs.ids.keys() - {topic for topic, _ in state.committed}
+        former = recorded.topics if recorded else {}
+        ids = {**logs.ids, **{topic: former[topic] for topic in unchosen & former.keys()}}
+        position = replace(position, start=there, end=there, topics=ids)
     else:
         position = _of_log(kafka, names, state, chosen, deadline)
     entry = read_again(kafka, names, state.entry.seq, deadline)

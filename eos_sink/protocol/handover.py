@@ -196,14 +196,12 @@ def _check_topics(handover: Handover) -> None:
     known, now = handover.record.source, handover.now
     if known is None or now is None:
         return
-    if absent := handover.unseen - handover.logs.bounds.keys():
-        # Kafka would take no offset of them.
-        raise _rows_gone(handover, known, dict.fromkeys(absent, ABSENT))
+    # Kafka would take no offset of a topic that is gone.
+    gone = dict.fromkeys(handover.unseen - handover.logs.bounds.keys(), ABSENT)
     ids = {**known.topics, **now.topics}
     made_again = {topic for topic, known_id in known.topics.items() if ids[topic] != known_id}
-    if made_again:
-        places = (place for place in known.reached if place[0] in made_again)
-        gone = dict.fromkeys(places, MADE_AGAIN)
+    gone |= {place: MADE_AGAIN for place in known.reached if place[0] in made_again}
+    if gone:
         if known.stale:
             reason = Reason.POSITION_OF_OLD_TOPIC
             raise stop(reason, batch=handover.batch, known=known, places_gone=gone)
@@ -234,9 +232,9 @@ def _check_begin(handover: Handover) -> None:
     # was made again ends before.
     begins = {place: min(start, now.end[place]) for place, start in now.start.items()}
     # What Spark has not read before it reads from the first row on. Otherwise the place was given
-    # up since, and the checkpoint was to be, too.
+    # up since, and the checkpoint was to be, too. Of other sources nothing is known.
     reached = known.reached
-    if not handover.is_new:
+    if not (handover.is_new or known.others):
         reached = {**dict.fromkeys(begins, 0), **reached}
     wrong = {
         place: (reached[place], start)
@@ -260,15 +258,19 @@ def _check_kept(handover: Handover) -> None:
         return
     gone = handover.logs.find_gone(known, handover.reads)
     if gone:
+        if MADE_AGAIN not in gone.values():
+            # The old checkpoint may go on.
+            _check_whole(handover)
         raise _rows_gone(handover, known, gone)
 
 
 def _rows_gone(
     handover: Handover, known: SourcePosition, gone: Mapping[Place, str]
 ) -> EosSinkError:
-    """No checkpoint goes on in a topic that was made again, so its state is gone, too."""
-    under_state = known.needs_checkpoint and MADE_AGAIN in gone.values()
-    reason = Reason.ROWS_GONE_UNDER_STATE if under_state else Reason.ROWS_GONE
+    """No checkpoint goes on in a topic that was made again, nor with a begun batch of one that is
+    gone, so its state is gone, too."""
+    of_state = known.needs_checkpoint
+    reason = Reason.ROWS_GONE_UNDER_STATE if of_state else Reason.ROWS_GONE
     return stop(reason, batch=handover.batch, known=known, places_gone=gone)
 
 

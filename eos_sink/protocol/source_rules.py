@@ -100,9 +100,14 @@ class SourceLogs:
             }
 
         start, end, left = map(move, (known.start, known.end, known.left))
-        ids = {topic: self.ids.get(topic, known_id) for topic, known_id in known.topics.items()}
         there = {topic for topic, _ in (*end, *left)}
-        ids = {topic: each for topic, each in ids.items() if topic in there}
+        ids = {
+            # Of a topic that was made again the offset stays one of the old topic, until it is
+            # dropped.
+            topic: self.ids.get(topic, known_id) if topic in topics else known_id
+            for topic, known_id in known.topics.items()
+            if topic in there
+        }
         return replace(known, start=start, end=end, left=left, topics=ids)
 
     def _lacks(self, place: Place, offset: int, known_id: str | None) -> str:

@@ -73,6 +73,7 @@ def frames(number: int, source: SourcePosition = KNOWN) -> LogRecord:
 
 
 AGAIN_A = replace(LOGS, ids=AGAIN)
+ABSENT_TOPICS = {"now": replace(NEXT, topics={}), "logs": SourceLogs({}, {})}
 GONE_A = replace(LOGS, bounds={**BOUNDS, A: (11, 100)})
 SHORT_A = replace(LOGS, bounds={**BOUNDS, A: (0, 9)})
 STATEFUL = replace(KNOWN, stateful=True)
@@ -175,7 +176,11 @@ UNWRITTEN = replace(frames(-1), decision=None)
         ({"logs": SHORT_A}, Reason.ROWS_GONE),
         ({"logs": GONE_A, "now": NEXT}, None),
         ({"logs": GONE_A, "now": None}, Reason.ROWS_GONE),
-        ({"logs": GONE_A, "record": known(stateful=True)}, Reason.ROWS_GONE),
+        ({"logs": GONE_A, "record": known(stateful=True)}, Reason.LOST_STATE),
+        (
+            {"logs": GONE_A, "record": known(stateful=True, given_up=True)},
+            Reason.ROWS_GONE_UNDER_STATE,
+        ),
         (
             {"logs": AGAIN_A, "now": None, "record": known(others=True)},
             Reason.ROWS_GONE_UNDER_STATE,
@@ -202,9 +207,16 @@ UNWRITTEN = replace(frames(-1), decision=None)
         # What was given up since; Spark begins new partitions at their first rows.
         ({"now": starts(NEXT, new=4)}, Reason.BEGINS_ELSEWHERE),
         ({"now": starts(NEXT, new=0)}, None),
+        # Nothing is known of other sources, whose topics may be named later.
+        ({"now": starts(NEXT, new=4), "record": known(others=True)}, None),
         ({"now": starts(numbered(NEXT, 6), new=4)}, None),
         # A topic that is gone, or whose id is not shown.
-        ({"now": replace(NEXT, topics={}), "logs": SourceLogs({}, {})}, Reason.ROWS_GONE),
+        (ABSENT_TOPICS, Reason.ROWS_GONE),
+        (
+            {**ABSENT_TOPICS, "record": known(stateful=True)},
+            Reason.ROWS_GONE_UNDER_STATE,
+        ),
+        ({**ABSENT_TOPICS, "record": known(stale=True)}, Reason.POSITION_OF_OLD_TOPIC),
         ({"now": replace(NEXT, topics={})}, None),
         ({"now": starts(other=4)}, None),
         (
