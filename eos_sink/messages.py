@@ -628,8 +628,7 @@ class Reason:
     )
     OLD_COORDINATOR = Text(
         OutcomeUnknownError,
-        "no transaction coordinator tells which producer id and epoch {names.driver} was given. "
-        "Nothing of the batch is decided.",
+        "no transaction coordinator tells which producer id and epoch {driver} was given.",
         "Look for a broker that is cut off from the others, and stop it; then start the query "
         "again.",
     )

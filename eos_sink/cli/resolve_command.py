@@ -168,6 +168,11 @@ def _advise(evidence: BatchEvidence) -> str:
     needs = evidence.needs
     not_ended = sorted([*needs.get(Need.COMMIT, ()), *needs.get(Need.ANSWER, ())])
     advice = (
+        (
+            any(tail.unread for tail in evidence.tails),
+            "Nothing can be chosen before all is seen. Repair it, or leave out the ends of the "
+            "topics with --tail 0, and look again.",
+        ),
         (evidence.unseen, "Nothing can be chosen before all is seen. Repair it, and look again."),
         (
             Need.CHOICE in needs,

@@ -67,7 +67,7 @@ def describe_opened(
 
     state = retry_until(deadline, ask, is_new)
     if not is_new(state):
-        raise stop(Reason.OLD_COORDINATOR)
+        raise stop(Reason.OLD_COORDINATOR, driver=names.driver)
     return ProducerIdentity(state.transaction.producer_id, state.transaction.epoch)
 
 

@@ -73,8 +73,8 @@ def _retire(  # noqa: PLR0913, PLR0917
         except MemberRefused as refused:
             from eos_sink.protocol.refused import refused_member
 
-            latest = register.try_read()
-            raise refused_member(refused, token.run, latest, _SESSION_MS) from refused
+            # The latest record is of the run that was left, and not of the one that has joined.
+            raise refused_member(refused, token.run, None, _SESSION_MS) from refused
         settle_without_id(kafka, former, register, deadline)
 
         def retire(view: View) -> LogEntry:

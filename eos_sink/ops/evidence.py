@@ -19,6 +19,7 @@ from eos_sink.kafka.interfaces import Kafka, PartitionTail, Trace
 from eos_sink.ops.batch_record import BatchRecord, RecordState
 from eos_sink.ops.operator_run import list_hosts
 from eos_sink.ops.pending import Need, find_needs
+from eos_sink.ops.status import Problem
 from eos_sink.protocol.model import Prepared, RowDigest
 from eos_sink.protocol.outcome import Evidence, Outcome, outcome
 from eos_sink.protocol.reconcile import View
@@ -205,8 +206,8 @@ def _noting(unseen: list[str]) -> Iterator[None]:
     try:
         yield
     except EosSinkError as error:
-        if str(error) not in unseen:
-            unseen.append(str(error))
+        if (what := Problem.of(error).what) not in unseen:
+            unseen.append(what)
 
 
 def _read_ends(

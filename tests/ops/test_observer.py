@@ -28,7 +28,7 @@ from tests.fakes.kafka import FakeControl, FakeKafka
 from tests.fakes.producer import FakeProducer
 from tests.ops.operator import Eye
 from tests.protocol.driver import Driver, decide_and_die
-from tests.protocol.world import TOPIC, World, late_attempt
+from tests.protocol.world import TOPIC, World, late_attempt, options
 
 NAMES = QueryNames("eos-sink-", "orders-0123456789")
 OPEN = TransactionStatus.ONGOING
@@ -163,6 +163,17 @@ def test_who_may_see_one_prefix_only_sees_that(world: World) -> None:
     other.admin.denied.add(Resource.TRANSACTIONAL_ID)
     other.admin.allowed = "team-"
     assert other.snapshot().queries[0].open is None
+
+
+def test_that_another_prefix_may_not_be_seen_is_said_where_all_else_is_good(world: World) -> None:
+    world.options = options(**{"eos.inline.bytes": "65536"})
+    Driver(world).run(0, [b"a"])
+    eye = Eye(world, prefix="team-")
+    assert eye.snapshot().problems == ()
+    eye.admin.denied.add(Resource.TRANSACTIONAL_ID)
+    eye.admin.allowed = "team-"
+    (problem,) = eye.snapshot().problems
+    assert problem.missing
 
 
 def test_a_member_beside_a_dead_process_may_be_a_newer_run(world: World) -> None:

@@ -127,8 +127,7 @@ def _check_unreadable(log: LogFacts) -> Problems:
                 f"the record of {query} ({where}) is none of the sink's",
                 "Another program writes to the decision log under that query's name: the query "
                 "stops, and an operator has to find out what was decided (docs/resolve.md).",
-                f"{revoke}; then restore the query's last record, or name another eos.log.topic: "
-                "the start says what is known without this one.",
+                f"{revoke}; then restore the query's last record.",
             )
     for key, record in sorted(log.foreign.items()):
         yield Finding.warning(
