@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TypeVar
 
-from eos_sink.driver.evidence import ask_topics
+from eos_sink.driver.evidence import ask_topic_ids, ask_topics
 from eos_sink.driver.processes import is_dead_here
 from eos_sink.driver.reconcile import list_committed
 from eos_sink.errors import EosSinkError
@@ -245,6 +245,8 @@ class Observer:
                 replace(each, state=state, witness=before.witness, marker=before.marker)
             )
         known = tuple(remembered)
+        with self._collect_problems():
+            known = ask_topic_ids(self._admin, known, deadline.within(_TOPICS_S))
         wanted = [
             each
             for each in known

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from eos_sink.driver.evidence import ask_all
 from eos_sink.errors import ClusterError, OutcomeUnknownError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.deadline import Deadline
@@ -174,6 +175,19 @@ def test_that_another_prefix_may_not_be_seen_is_said_where_all_else_is_good(worl
     eye.admin.allowed = "team-"
     (problem,) = eye.snapshot().problems
     assert problem.missing
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_topic_that_was_made_again_has_the_outcome_that_the_next_start_finds(
+    world: World, late: bool
+) -> None:
+    decide_and_die(world)
+    if late:
+        late_attempt(world, 0, 0)
+    del world.cluster.topics[TOPIC]
+    world.cluster.create_topic(TOPIC, 2)
+    (status,) = Eye(world).snapshot().queries
+    assert status.evidence == ask_all(FakeKafka(world.cluster), status.evidence, Deadline(30))
 
 
 def test_a_member_beside_a_dead_process_may_be_a_newer_run(world: World) -> None:
