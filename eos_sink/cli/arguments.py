@@ -90,12 +90,6 @@ def add_timeout(
     _add(parser, "--timeout", help_, default, type=positive_seconds, metavar="S")
 
 
-def add_changes_timeout(parser: argparse.ArgumentParser) -> None:
-    """Declare `--timeout` for a command that asks before it changes something: what is confirmed is
-    not cut short because the question took long."""
-    add_timeout(parser, limits="; a change may take as long again")
-
-
 def _add(
     parser: argparse.ArgumentParser,
     option: str,

@@ -18,7 +18,7 @@ from eos_sink.cli.arguments import (
 )
 from eos_sink.cli.exit_codes import ExitCode
 from eos_sink.cli.output import Cell, CommandError, Mood, Report, printable, require_libraries
-from eos_sink.cli.query_name import FOUND_BY, read_query
+from eos_sink.cli.query_name import FOUND_BY, find_history
 from eos_sink.identity import SESSION_PREFIX
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.doctor.facts import Facts, Subject
@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> Report:
     with closing(ConfluentAdmin(subject.cluster, arguments.timeout)) as admin:
         if arguments.query is not None:
             soon = deadline.within(_READ_LOG_S)
-            names = read_query(admin, arguments.query, subject.prefix, soon)
+            names, _ = find_history(admin, arguments.query, subject.prefix, soon)
             subject = replace(subject, names=names)
         facts = Facts(admin, subject, deadline, admin.describe_brokers(deadline))
         findings = run_checks(CHECKS, facts, facts.commands.grant)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 
+from eos_sink.cli.arguments import add_timeout
 from eos_sink.cli.output import CommandError
 from eos_sink.driver.processes import is_alive_here, is_dead_here
 from eos_sink.identity import QueryNames
@@ -12,13 +13,17 @@ from eos_sink.ops.operator_run import may_be_alive
 from eos_sink.protocol.model import Run
 
 
-def add_take_over(parser: argparse.ArgumentParser) -> None:
-    """Declare `--take-over`."""
+def add_change(parser: argparse.ArgumentParser) -> None:
+    """Declare `--yes`, without which the command asks before it changes something, `--take-over`,
+    and `--timeout`: what is confirmed is not cut short because the question took long."""
+    help_ = "Do not ask for the query's name as a confirmation."
+    parser.add_argument("--yes", action="store_true", help=help_)
     help_ = (
         "Continue although a run of the query may be alive. Such a run can decide nothing any "
         "more, and stops."
     )
     parser.add_argument("--take-over", action="store_true", help=help_)
+    add_timeout(parser, limits="; a change may take as long again")
 
 
 def check_driver(

@@ -7,11 +7,11 @@ import json
 from collections.abc import Iterator
 
 from eos_sink.cli.admin_client import connect
-from eos_sink.cli.arguments import add_changes_timeout, add_connection
+from eos_sink.cli.arguments import add_connection
 from eos_sink.cli.exit_codes import ExitCode
-from eos_sink.cli.live_run import add_take_over, check_driver
+from eos_sink.cli.live_run import add_change, check_driver
 from eos_sink.cli.output import CommandError, Report, TableRow
-from eos_sink.cli.query_name import add_query, add_yes, confirm, read_query
+from eos_sink.cli.query_name import add_query, confirm, find_history
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.messages import as_json
@@ -45,7 +45,6 @@ _CONSEQUENCES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_query(parser)
     add_connection(parser)
-    add_changes_timeout(parser)
     add = parser.add_argument
     help_ = "The query's eos.source.group.id, if the decision log does not have it yet."
     add("--group", metavar="GROUP", help=help_)
@@ -61,15 +60,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "are lost, and the offsets of other sources."
     )
     parser.add_argument("--give-up-state", action="store_true", help=help_)
-    add_yes(parser)
-    add_take_over(parser)
+    add_change(parser)
 
 
 def run(arguments: argparse.Namespace) -> Report:
     """Show the offsets, or carry out a choice."""
     deadline = Deadline(arguments.timeout)
     with connect(arguments, arguments.timeout) as admin:
-        names = read_query(admin, arguments.query, arguments.prefix, deadline)
+        names, _ = find_history(admin, arguments.query, arguments.prefix, deadline)
         state = read_source(admin, names, arguments.group, deadline)
         chosen = _parse_choice(arguments)
         if chosen is None:

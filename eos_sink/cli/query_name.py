@@ -42,17 +42,6 @@ def add_query(parser: argparse.ArgumentParser, *, nargs: str | None = None) -> N
     parser.add_argument("query", nargs=nargs, metavar="QUERY", help=f"{help_} {FOUND_BY}")
 
 
-def add_yes(parser: argparse.ArgumentParser) -> None:
-    """Declare `--yes`, without which a command that changes something calls `confirm`."""
-    help_ = "Do not ask for the query's name as a confirmation."
-    parser.add_argument("--yes", action="store_true", help=help_)
-
-
-def read_query(admin: Admin, given: str, prefix: str, deadline: Deadline) -> QueryNames:
-    """Find a query among those of the decision log, as `find_query` does."""
-    return find_history(admin, given, prefix, deadline)[0]
-
-
 def find_history(
     admin: Admin, given: str, prefix: str, deadline: Deadline
 ) -> tuple[QueryNames, History]:

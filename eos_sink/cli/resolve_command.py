@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from eos_sink.cli import batch_report
 from eos_sink.cli.admin_client import connect
-from eos_sink.cli.arguments import add_changes_timeout, add_connection, partition, whole
+from eos_sink.cli.arguments import add_connection, partition, whole
 from eos_sink.cli.exit_codes import ExitCode
-from eos_sink.cli.live_run import add_take_over, check_driver, describe_run
+from eos_sink.cli.live_run import add_change, check_driver, describe_run
 from eos_sink.cli.output import Report
-from eos_sink.cli.query_name import add_query, add_yes, confirm, find_history
+from eos_sink.cli.query_name import add_query, confirm, find_history
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.batch_record import find_batch
@@ -57,7 +57,6 @@ _CHOICES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_query(parser)
     add_connection(parser)
-    add_changes_timeout(parser)
     add = parser.add_argument
     help_ = "Offsets to read at the end of each partition of the topic. Default: %(default)s."
     add("--tail", type=whole, default=_TAIL, metavar="N", help=help_)
@@ -68,8 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
     help_ = "Partitions of the batch that --visible or --lost is about. Default: all in doubt."
     add("--partitions", type=_numbers, default=(), metavar="P,P", help=help_)
-    add_yes(parser)
-    add_take_over(parser)
+    add_change(parser)
 
 
 def run(arguments: argparse.Namespace) -> Report:

@@ -114,7 +114,7 @@ class Observer:
                 if listed is None or not names[query].group.startswith(seen)
                 else _open_of(history, names[query], states.get(query, ())),
                 hosts.get(names[query].group),
-                dead=_has_died(history),
+                dead=history.run is not None and is_dead_here(history.run),
                 ends=ends,
             )
             for query, history in known.items()
@@ -334,8 +334,3 @@ def _open_of(
 ) -> tuple[QueryTransaction, ...]:
     decided = history.decision.transactions(names) if history.decision else {}
     return tuple(QueryTransaction(state, names, state.transaction in decided) for state in states)
-
-
-def _has_died(history: History) -> bool:
-    run = history.latest.record.run if history.latest else None
-    return run is not None and is_dead_here(run)
