@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
-from typing import ParamSpec, TypeVar, cast
+from typing import NamedTuple, ParamSpec, TypeVar, cast
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.identity import (
@@ -41,123 +40,35 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Option:
-    """One row of the options table. `default` None: no default."""
+class Option(NamedTuple):
+    """A row of the table in docs/options.md, which says what it means. `default` None: none."""
 
     name: str
-    default: str | None
-    meaning: str
+    default: str | None = None
 
 
 OPTIONS = (
-    Option("kafka.bootstrap.servers", None, "Brokers to connect to, `host:port,...`. Required."),
-    Option(
-        "topic",
-        None,
-        "Topic for every row; overrides the column `topic`. One of the two is needed.",
-    ),
-    Option(
-        "eos.id",
-        None,
-        "The query's [identity](get-started.md#the-identity-of-a-query), the same across restarts "
-        "and unique on the cluster. Without it the checkpoint location is the identity, else the "
-        "query name. For `df.write` it is one part of three, with `txnAppId` and `topic`.",
-    ),
-    Option(
-        SOURCE_GROUP,
-        None,
-        "A consumer group that gets the offsets of the Kafka source, in the transaction that "
-        "decides each batch ([Replace a checkpoint](source-offsets.md)). Needs "
-        "`checkpointLocation`.",
-    ),
-    Option(
-        "eos.dead.letter.topic",
-        None,
-        "A topic for the rows that Kafka would refuse, such as one that is too large. Without it "
-        "such a row stops the query ([Dead letters](dead-letter.md)).",
-    ),
+    Option("kafka.bootstrap.servers"),
+    Option("topic"),
+    Option("eos.id"),
+    Option(SOURCE_GROUP),
+    Option("eos.dead.letter.topic"),
     # The others stand under "Advanced", with the reason to set them.
-    Option("kafka.*", None, "Any other [setting of Kafka's clients](#kafka-settings)."),
-    Option(
-        "eos.destinations",
-        None,
-        "The [only topics or partitions](#destinations) that the query may write: `payments, "
-        "audit:0-3`.",
-    ),
-    Option(
-        "eos.timestamp.column",
-        None,
-        "A column of type timestamp with [each record's time](#columns).",
-    ),
-    Option(
-        "eos.inline.bytes",
-        "65536",
-        "The most bytes of a [small partition](#small-partitions), whose rows become part of the "
-        "decision's transaction.",
-    ),
-    Option(
-        "eos.transaction.timeout.ms",
-        "900000",
-        "Timeout of a task's transaction in ms. Must exceed your longest batch and not exceed the "
-        "brokers' `transaction.max.timeout.ms`.",
-    ),
-    Option(
-        "eos.step.timeout.ms",
-        "120000",
-        "Time in ms for one plan with its recovery, one commit or one abort of the driver, and for "
-        "each step of a task.",
-    ),
-    Option(
-        PROVIDER,
-        None,
-        "Makes the tokens of OAUTHBEARER: `msk`, `azure` or `gcp`, or `module:function`, a "
-        "function without arguments that returns a token and its expiry.",
-    ),
-    Option(
-        "eos.metrics.log",
-        "false",
-        "Whether each batch is logged as [a line of JSON](metrics.md) on standard error.",
-    ),
-    Option(
-        "eos.native",
-        "true",
-        "Whether rows go from Arrow's buffers straight to librdkafka where that can be done. With "
-        "`false` they go through confluent-kafka one by one, which is slower.",
-    ),
-    Option(
-        "eos.log.topic",
-        DEFAULT_LOG,
-        "The decision log, one per cluster: a compacted topic with one small record per query. "
-        "Created if missing.",
-    ),
-    Option(
-        "eos.log.replication.factor",
-        "3",
-        "Replication factor of the decision log if the sink creates it. If Kafka refuses it for "
-        "lack of brokers, it is the number of live brokers, with a warning in the driver's log.",
-    ),
-    Option(
-        "eos.transactional.id.prefix",
-        DEFAULT_PREFIX,
-        "Start of every transactional id and of the consumer group; one prefixed ACL covers it.",
-    ),
-    Option(
-        "txnAppId",
-        None,
-        "For `df.write`: the application that numbers its writes with `txnVersion`.",
-    ),
-    Option(
-        "txnVersion",
-        None,
-        "For `df.write`: number of the write, a whole number from 0 on. What is written already is "
-        "not written again.",
-    ),
-    Option(
-        "eos.write.id",
-        None,
-        "For `df.write` without `txnVersion`: the number of a write, as its error has named it.",
-    ),
+    Option("kafka.*"),
+    Option("eos.destinations"),
+    Option("eos.timestamp.column"),
+    Option("eos.inline.bytes", "65536"),
+    Option("eos.transaction.timeout.ms", "900000"),
+    Option("eos.step.timeout.ms", "120000"),
+    Option(PROVIDER),
+    Option("eos.metrics.log", "false"),
+    Option("eos.native", "true"),
+    Option("eos.log.topic", DEFAULT_LOG),
+    Option("eos.log.replication.factor", "3"),
+    Option("eos.transactional.id.prefix", DEFAULT_PREFIX),
+    Option("txnAppId"),
+    Option("txnVersion"),
+    Option("eos.write.id"),
 )
 
 _BY_NAME = {option.name.lower(): option for option in OPTIONS}
