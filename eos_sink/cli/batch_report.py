@@ -32,6 +32,7 @@ from eos_sink.shell import sink_command
 
 _GOOD = {Outcome.COMMITTED, TaskState.NO_ROWS, TaskState.REWRITTEN}
 _SHOWN_IDS = 5
+_HELD = "Its records behind an open transaction of the decision log are not seen: look again."
 
 
 def report_batch(admin: Admin, arguments: argparse.Namespace) -> Report:
@@ -42,6 +43,9 @@ def report_batch(admin: Admin, arguments: argparse.Namespace) -> Report:
     """
     deadline = Deadline(arguments.timeout)
     names, history = find_history(admin, arguments.query, arguments.prefix, deadline)
+    if history.held:
+        # A choice reads the log again, and waits; this command does not.
+        history = replace(history, unread=f"{history.unread} {_HELD}".strip())
     if not history.is_seen:
         what = f"the decision log {arguments.log_topic} has no query {names.shown}."
         raise CommandError(f"{what} {history.unread}".strip())

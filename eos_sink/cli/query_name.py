@@ -43,7 +43,7 @@ def add_query(parser: argparse.ArgumentParser, *, nargs: str | None = None) -> N
 
 
 def find_history(
-    admin: Admin, given: str, prefix: str, deadline: Deadline, *, chooses: bool = False
+    admin: Admin, given: str, prefix: str, deadline: Deadline
 ) -> tuple[QueryNames, History]:
     """Find a query as `find_query` does, and its records.
 
@@ -68,11 +68,7 @@ def find_history(
         raise CommandError(f"{error}.{unread}" if unread else str(error)) from error
     history = by_names.get(names) or History(names.shown, (), unread=unread.strip())
     home = {written.position.partition for written in history.records}
-    # A choice reads the log again, and waits; the open transaction may be that of the query.
-    if not chooses and page.held & (home or page.held):
-        what = "Its records behind an open transaction of the decision log are not seen: look again"
-        history = replace(history, unread=f"{history.unread} {what}.".strip())
-    return names, history
+    return names, replace(history, held=bool(page.held & (home or page.held)))
 
 
 def find_query(

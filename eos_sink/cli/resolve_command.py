@@ -92,8 +92,7 @@ def resolve(admin: Admin, arguments: argparse.Namespace) -> Report:
 def look(admin: Admin, arguments: argparse.Namespace) -> BatchEvidence:
     """Gather the evidence about the latest decision."""
     deadline = Deadline(arguments.timeout)
-    words = admin, arguments.query, arguments.prefix, deadline
-    names, history = find_history(*words, chooses=True)
+    names, history = find_history(admin, arguments.query, arguments.prefix, deadline)
     tail = 0 if arguments.choice == _END else arguments.tail
     return gather_evidence(admin, find_batch(names, history), tail, deadline)
 

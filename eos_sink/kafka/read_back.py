@@ -225,14 +225,15 @@ class _TailScan:
         self.traces: dict[ProducerIdentity, Trace] = {}
         self._tail = tail
         self._producers = producers
+        self._by_id: dict[int, list[ProducerIdentity]] = {}
+        for each in producers:
+            self._by_id.setdefault(each.producer_id, []).append(each)
         self._on_row = on_row
 
     def add(self, batch: Any) -> None:
         producer = ProducerIdentity(batch.producer_id, batch.producer_epoch)
         if batch.is_control_batch:
-            for each in self._producers:
-                if each.producer_id != producer.producer_id:
-                    continue
+            for each in self._by_id.get(producer.producer_id, ()):
                 trace = self.traces.get(each, Trace())
                 if trace.committed is None and _ends(batch, each.epoch, has_rows=trace.rows > 0):
                     self.traces[each] = trace.ended(committed=next(iter(batch)).commit)

@@ -59,6 +59,7 @@ class History:
         hidden: the latest record, if it is unreadable; the sink stops there.
         unread: why records may be missing; "": all was read.
         log: whether the log's topic exists.
+        held: the log goes on behind an open transaction, which may be one of the query's driver.
     """
 
     query: str
@@ -66,6 +67,7 @@ class History:
     hidden: Unreadable | None = None
     unread: str = ""
     log: bool = True
+    held: bool = False
 
     @property
     def is_seen(self) -> bool:

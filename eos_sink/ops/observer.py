@@ -93,9 +93,7 @@ class Observer:
         log, new = self._read_log(deadline)
         known = histories(chain.from_iterable(self._records.values()), self._unreadable)
         names = {query: find_names(history, self._prefix) for query, history in known.items()}
-        listed, seen, denied = self._list_open(deadline)
-        if denied and not all(each.group.startswith(seen) for each in names.values()):
-            self._problems.append(denied)
+        listed, seen = self._list_open(names.values(), deadline)
         with self._collect_problems():
             check_coordinators(self._admin.control(), self._prefix, _share(deadline))
         # One may have ended while it was described.
@@ -168,16 +166,15 @@ class Observer:
         return True, new
 
     def _list_open(
-        self, deadline: Deadline
-    ) -> tuple[list[TransactionState] | None, str, Problem | None]:
+        self, queries: Iterable[QueryNames], deadline: Deadline
+    ) -> tuple[list[TransactionState] | None, str]:
         """Open transactions of the whole cluster, since queries may have other prefixes; without
         the permission for that, those under the given prefix. None: they cannot be listed.
 
         Returns:
-            Them, the prefix of all ids that were listed, and why no others were.
+            Them, and the prefix of all ids that were listed.
         """
         share, found, prefix = _share(deadline), None, ""
-        denied: Problem | None = None
         with self._collect_problems():
             list_open = self._admin.control().list_transactions
             try:
@@ -185,9 +182,11 @@ class Observer:
             except EosSinkError as error:
                 if not (error.data.get("missing") and self._prefix):
                     raise
-                prefix, denied = self._prefix, Problem.of(error)
+                prefix = self._prefix
+                if not all(each.group.startswith(prefix) for each in queries):
+                    self._problems.append(Problem.of(error))
                 found = list_open(prefix, share, TransactionStatus.ONGOING)
-        return found, prefix, denied
+        return found, prefix
 
     def _list_unrecorded(self, deadline: Deadline) -> tuple[str, ...] | None:
         """Nothing is committed without a record, so a log without queries may have lost them, if

@@ -269,8 +269,7 @@ def _rows_gone(
 ) -> EosSinkError:
     """No checkpoint goes on in a topic that was made again, nor with a begun batch of one that is
     gone, so its state is gone, too."""
-    of_state = known.needs_checkpoint
-    reason = Reason.ROWS_GONE_UNDER_STATE if of_state else Reason.ROWS_GONE
+    reason = Reason.ROWS_GONE_UNDER_STATE if known.needs_checkpoint else Reason.ROWS_GONE
     return stop(reason, batch=handover.batch, known=known, places_gone=gone)
 
 
