@@ -57,7 +57,7 @@ class SharedClients:
         self._control: KafkaPythonControl | None = None
         self._lock = threading.Lock()
         self._is_closed = False
-        self._was_connected = False
+        self._was_renewed = False
         self._read_from: dict[str, int] = {}
         self._settings: dict[str, Any] = {}
         self._read()
@@ -80,6 +80,7 @@ class SharedClients:
         paths += [path for name, path in client.settings.items() if name.endswith(".location")]
         found = {path: _changed_ns(path) for path in paths}
         if not self._settings or found != self._read_from:
+            self._was_renewed = bool(self._settings)
             self.renew()
             self._settings, self._read_from = librdkafka_settings(client), found
 
@@ -88,9 +89,9 @@ class SharedClients:
             self._read()
             return self._control or self._connect()
         except (ClusterError, ConfigurationError) as error:
-            if not self._was_connected:
+            if not self._was_renewed:
                 raise
-            # A key or a certificate was renewed in mid-batch: that may be decided.
+            # In the middle of a batch, which may be decided.
             correct = error.remedy.removesuffix(" Nothing was written.")
             remedy = f"{correct} Then start the query again."
             raise type(error)(error.message, remedy=remedy, data=error.data) from error
@@ -105,9 +106,7 @@ class SharedClients:
         answered = check_login(connection, self.config.log_topic, deadline)
         # kafka-python would wait for a server that is down, or silent, before it asks the next.
         settings = {**kafka_python_settings(connection), "bootstrap_servers": answered}
-        made = self._keep(KafkaPythonControl(settings, self.permissions, deadline))
-        self._was_connected = True
-        return made
+        return self._keep(KafkaPythonControl(settings, self.permissions, deadline))
 
     def _keep(self, made: KafkaPythonControl) -> KafkaPythonControl:
         """One for all threads: one that opens the log may go on after others have given it up."""
