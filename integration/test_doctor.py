@@ -13,7 +13,11 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka_config.acls import Acl, Resource
+from eos_sink.options import parse_options
 from eos_sink_lab.testing import KafkaCluster, java_home
 from integration.conftest import MakeRun
 from integration.kafka_tools import carry_out
@@ -225,9 +229,23 @@ def test_a_broker_that_cannot_be_reached_from_here_hides_no_other_finding(
         output = doctor(*words, "--timeout", "60", code=FAILS)
     finally:
         far.link.heal()
-    assert set(output.of("failure")) == {"brokers"}
+    assert set(output.of("failure")) == {"brokers"}, output.of("failure")
     assert f"broker {far.id} cannot be reached at" in output.of("failure")["brokers"]
     assert {"versions", "controller", "topic", "group session"} <= set(output.of("ok"))
+
+
+@pytest.mark.long
+def test_a_silent_controller_has_refused_no_decision_log(cluster: KafkaCluster) -> None:
+    given = {"kafka.bootstrap.servers": cluster.bootstrap_servers, "topic": "t", "eos.id": "q"}
+    with closing(ConfluentAdmin(parse_options(given).cluster)) as admin:
+        admin.describe_brokers(Deadline(SOON_S))
+        for each in cluster.brokers:
+            each.link.cut()
+        try:
+            assert isinstance(admin.refusal_to_create_log(3, Deadline(SOON_S)), Unseen)
+        finally:
+            for each in cluster.brokers:
+                each.link.heal()
 
 
 @pytest.mark.long

@@ -15,7 +15,7 @@ from eos_sink.kafka import admin_requests
 from eos_sink.kafka.admin.broker_admin import BrokerAdmin
 from eos_sink.kafka.admin_interface import LogLine, LogPage
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import convert_error, is_denied
+from eos_sink.kafka.error_codes import convert_error, is_denied, is_transient
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka_config.acls import Acl, permission_error
@@ -77,7 +77,7 @@ class ConfluentAdmin(BrokerAdmin):
             return ""
         if is_denied(error.code()):
             return f"this principal lacks {self.clients.permissions.log_create}"
-        return admin_requests.unseen(error) if error.retriable() else str(error.str())
+        return admin_requests.unseen(error) if is_transient(error) else str(error.str())
 
     def renew(self) -> None:
         self.clients.renew()
