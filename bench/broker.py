@@ -17,16 +17,24 @@ _SMALL_SEGMENTS = {"file.delete.delay.ms": "1000"}
 _LASTING = ("-XX:TieredStopAtLevel=4", "-Xms1g", "-Xmx1g")
 
 
-def start_broker(version: str, progress: Progress) -> LocalCluster:
+def start_broker(version: str, progress: Progress, *, proxied: bool = False) -> LocalCluster:
     """One broker on this machine, fully compiled, with the heap and threads of Kafka's defaults.
+
+    Args:
+        proxied: clients reach it through a link that can be delayed.
 
     Raises:
         TestClusterError: it cannot be downloaded or does not start.
     """
     properties: dict[str, object] = {"num.network.threads": 3, "num.io.threads": 8}
-    return start_local(
-        ClusterSpec(version=version, properties=properties, progress=progress, jvm=_LASTING)
+    spec = ClusterSpec(
+        version=version,
+        properties=properties,
+        progress=progress,
+        proxied=proxied,
+        jvm=_LASTING,
     )
+    return start_local(spec)
 
 
 @contextlib.contextmanager

@@ -20,6 +20,7 @@ from bench.pages import (
     small_batches,
     source_offsets,
     timeline,
+    upstream,
 )
 from bench.pages.cost import COST
 from bench.pages.memory import MEMORY
@@ -45,6 +46,7 @@ PUBLICATIONS: tuple[Publication, ...] = (
     end_to_end.PUBLICATION,
     timeline.PUBLICATION,
     *eos_performance.PUBLICATIONS,
+    upstream.PUBLICATION,
     MEMORY,
     COST,
     PRICE,
