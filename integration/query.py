@@ -261,9 +261,17 @@ class Query:
         self.pieces = 1
         self.change({"eos.inline.bytes": str(most_bytes)})
 
-    def own_log(self) -> None:
-        """Give the processes that come a decision log that no other query writes to."""
-        self.change({"eos.log.topic": unique("log")})
+    def stand_apart(self) -> None:
+        """Give the processes that come a decision log and a prefix that no other query has."""
+        prefix = f"{unique('own')}-"
+        self.change({"eos.log.topic": unique("log"), "eos.transactional.id.prefix": prefix})
+
+    @property
+    def reach(self) -> list[str]:
+        """What a command has to know to see this query and, if it stands apart, no other."""
+        options = self.options
+        words = ["--bootstrap-server", options.cluster.servers, "--log-topic", options.log_topic]
+        return [*words, "--prefix", options.names.prefix]
 
     def spread(self) -> None:
         """Let rows go in turns to the topic and to another one."""

@@ -27,7 +27,7 @@ LOOK = (0, 1)
 @pytest.fixture
 def query(kafka: KafkaCluster, query: Query) -> Query:
     """One that died with prepared transactions, and whose group session has ended."""
-    query.own_log()
+    query.stand_apart()
     query.change({"eos.transactional.id.prefix": PREFIX})
     query.run_killed_at(FaultPoint.TASK_PREPARED_AFTER)
     kafka.end_session(query.options.names.group, query.options.names.driver)

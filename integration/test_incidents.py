@@ -35,23 +35,18 @@ LONG_AGO = datetime(2001, 1, 1, tzinfo=timezone.utc)
 
 @pytest.fixture
 def query(query: Query) -> Query:
-    query.own_log()
+    query.stand_apart()
     return query
-
-
-def reach(query: Query) -> list[str]:
-    servers, log = query.options.cluster.servers, query.options.log_topic
-    return ["--bootstrap-server", servers, "--log-topic", log]
 
 
 @pytest.mark.long
 def test_a_topic_that_was_deleted_is_created_as_the_doctor_says(query: Query) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
     delete_topic(query.options.cluster.servers, query.topic)
-    said = run_command("status", *reach(query), expect=WAITING).said
+    said = run_command("status", *query.reach, expect=WAITING).said
     assert "there is no such topic" in said
     assert "does not exist" in query.run().stopped(ClusterError)["text"]
-    words = ["doctor", "--topic", query.topic, *reach(query), "--json"]
+    words = ["doctor", "--topic", query.topic, *query.reach, "--json"]
     findings = run_command(*words, expect=WAITING).document["findings"]
     (command,) = (r for f in findings if f["check"] == "topic" for r in f["remedy"])
     carry_out(command)
@@ -84,15 +79,15 @@ def test_readers_behind_another_program_are_told_where_and_go_on_when_it_ends(
     foreign.produce(query.topic, b"foreign", partition=0)
     foreign.flush(SOON_S)
     query.finish()
-    seen = run_command("status", *reach(query), "--transactions", expect=RAN).said
+    seen = run_command("status", *query.reach, "--transactions", expect=RAN).said
     assert re.search(r"\b0 open transactions", seen)
-    words = ["doctor", "--topic", query.topic, *reach(query), "--json"]
+    words = ["doctor", "--topic", query.topic, *query.reach, "--json"]
     findings = run_command(*words, expect=None).document["findings"]
     (held,) = (each["what"] for each in findings if each["check"] == "readers")
     assert f"{query.topic}[0]" in held
     foreign.abort_transaction(SOON_S)
     query.check()
-    assert "No action needed" in run_command("status", *reach(query), expect=RAN).said
+    assert "No action needed" in run_command("status", *query.reach, expect=RAN).said
 
 
 SHOWN = "/etc/kafka/readings.pem", "localhost:9092"
@@ -137,7 +132,7 @@ def test_a_certificate_that_has_expired_is_renewed_and_the_query_goes_on(
     assert re.search(r"start (the query )?again", process.stopped(*kinds)["text"])
     text = query.run().stopped(ClusterError)["text"]
     assert "docs/connect.md#expired-certificates" in text
-    words = [*reach(query), *command_config(tmp_path, login)]
+    words = [*query.reach, *command_config(tmp_path, login)]
     for command in (["status"], ["doctor", "--topic", query.topic]):
         said = run_command(*command, *words, expect=REFUSED).said
         assert "docs/connect.md#expired-certificates" in said
@@ -158,10 +153,10 @@ def test_what_a_dead_driver_left_ends_by_the_command_of_its_alert(
         query.run_killed_at(point)
         names = query.options.names
         kafka.end_session(names.group, names.driver)
-        said = run_command("status", *reach(query), expect=WAITING).said
+        said = run_command("status", *query.reach, expect=WAITING).said
         (command,) = re.findall(r"eos-sink (resolve \S+ --end .*)", said)
         run_command(*command.split(), "--yes", expect=RAN)
-        run_command("status", *reach(query), expect=RAN)
+        run_command("status", *query.reach, expect=RAN)
     decided = [row for batch in query.batches[:2] for part in batch for row in part]
     assert_each_once(read_topic(query.options.cluster.servers, query.topic), decided)
     assert query.finish().written(1) == []

@@ -16,7 +16,7 @@ from integration.query import VERSIONS, Query
 @pytest.fixture
 def query(query: Query) -> Query:
     """With its own log, to be deleted."""
-    query.own_log()
+    query.stand_apart()
     return query
 
 
@@ -26,12 +26,10 @@ def stopped(query: Query) -> dict[str, Any]:
 
 
 @VERSIONS
-def test_an_operator_sees_that_the_log_was_deleted(query: Query, kafka: KafkaCluster) -> None:
+def test_an_operator_sees_that_the_log_was_deleted(query: Query) -> None:
     query.finish()
     query.delete_log()
-    words = ("--bootstrap-server", kafka.bootstrap_servers)
-    log = ("--log-topic", query.options.log_topic, "--prefix", query.options.names.group)
-    seen = run_command("status", *words, *log, "--json", expect=WAITING).document
+    seen = run_command("status", *query.reach, "--json", expect=WAITING).document
     assert [each["kind"] for each in seen["alerts"]] == ["decision log gone"]
 
 

@@ -28,12 +28,11 @@ FINE, LOOK, REFUSED = 0, 1, 2
 
 
 class OnCall:
-    """Types commands about one query, which has its own log."""
+    """Types commands about one query, which stands apart."""
 
     def __init__(self, kafka: KafkaCluster, query: Query) -> None:
         self._kafka = kafka
-        self.reach = ["--bootstrap-server", kafka.bootstrap_servers]
-        self.reach += ["--log-topic", query.options.log_topic]
+        self.reach = query.reach
         self.query = query
         self.name = query.options.names.query
 
@@ -65,15 +64,13 @@ class OnCall:
 
 @pytest.fixture
 def on_call(kafka: KafkaCluster, query: Query) -> OnCall:
-    query.own_log()
+    query.stand_apart()
     return OnCall(kafka, query)
 
 
 def test_a_query_that_runs_well_needs_no_action(on_call: OnCall) -> None:
-    # Other queries of this cluster have another log and the usual prefix.
-    own = ("status", "--prefix", on_call.query.options.names.group)
-    assert "There is no decision log" in on_call.types(*own)
-    assert "There is no decision log" in on_call.types(*own)  # It was not made.
+    assert "There is no decision log" in on_call.types("status")
+    assert "There is no decision log" in on_call.types("status")  # It was not made.
     assert "there is no such log topic" in on_call.types("status", "x", expect=REFUSED)
     began = time.time() * 1000
     on_call.query.finish()
@@ -86,7 +83,7 @@ def test_a_query_that_runs_well_needs_no_action(on_call: OnCall) -> None:
     assert began <= status["decided_at_ms"] <= time.time() * 1000
     assert "No action needed" in on_call.types("status", on_call.name)
     said = on_call.types("status", f"{on_call.name[:-11]}x", expect=REFUSED)
-    assert f"it has {on_call.name}" in said
+    assert f"it has {on_call.query.options.names.shown}" in said
     for batch in range(3):
         assert on_call.outcomes(batch) == ["committed"] * PARTITIONS
     assert "not decided" in on_call.types("status", on_call.name, "3", expect=LOOK)
@@ -168,7 +165,9 @@ def test_the_commands_of_the_page_run(
     kafka: KafkaCluster, on_call: OnCall, query_on: MakeQuery
 ) -> None:
     """docs/status.md: a query that died after its decision, and one that died before it."""
-    orders = query_on(kafka, eos_log_topic=on_call.query.options.log_topic)
+    options = on_call.query.options
+    apart = {"eos_transactional_id_prefix": options.names.prefix}
+    orders = query_on(kafka, eos_log_topic=options.log_topic, **apart)
     on_call.query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     orders.run_killed_at(FaultPoint.TASK_PREPARED_AFTER)
     names = {
@@ -200,6 +199,7 @@ def test_commands_that_look_change_nothing(
     ids = [*query.task_ids(0, 1), query.options.names.driver]
     monkeypatch.setenv("EOS_SINK_BOOTSTRAP_SERVER", kafka.bootstrap_servers)
     monkeypatch.setenv("EOS_SINK_LOG_TOPIC", query.options.log_topic)
+    monkeypatch.setenv("EOS_SINK_PREFIX", query.options.names.prefix)
 
     def state() -> tuple[object, ...]:
         client = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
