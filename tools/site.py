@@ -50,6 +50,7 @@ _PLACES = {
     "eos_sink/__init__.py": "reference.md",
     "proof/spec/README.md": "model.md",
     "bench/results/README.md": "measurements.md",
+    "bench/upstream.md": "upstream.md",
 }
 _LINK = re.compile(
     r"""(?:(?<=\]\()|(?<=src=")|(?<=srcset="))(?!https?://|#)([^)"#\s]+)(#[^)"\s]*)?(?=[)"])"""

@@ -16,10 +16,10 @@ from bench.result import ratio
 
 NAME = "upstream"
 _TITLES = {
-    "commit coordinator": "[commit coordinator](#the-commit-coordinator), microseconds of a call",
-    "size check": "[size of each row](#the-size-of-each-row), microseconds of the JVM's CPU a row",
+    "commit coordinator": "[commit coordinator](#the-commit-coordinator), us of a Py4J call",
+    "size check": "[size of each row](#the-size-of-each-row), us of the JVM's CPU a row",
     "in flight": "[requests in flight](#requests-in-flight), rows a second",
-    "headers": "[headers](#headers), microseconds of the client's CPU a row",
+    "headers": "[headers](#headers), us of the client's CPU a row",
 }
 
 
