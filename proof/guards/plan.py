@@ -20,9 +20,18 @@ GUARDS = (
             "_continue",
             "self._register.read(deadline)",
             "self._view.entry if self._view else self._register.read(deadline)",
-        ),
+        )
+        + drop(_PLANNER, "_continue", "entry = self._register.read(deadline, anew=True)"),
         f"{_STORY}test_batches_take_turns_with_the_slots",
         rows=("NO_PLANREAD",),
+    ),
+    guard(
+        "a plan that finds nothing new asks the newest leader",
+        "A deposed leader that is cut off hides what was decided since.",
+        drop(_PLANNER, "_continue", "entry = self._register.read(deadline, anew=True)"),
+        "tests/protocol/test_lost_log.py::"
+        "test_a_plan_from_which_a_deposed_leader_hides_the_decision_asks_the_newest",
+        outside="the model has one leader of the log",
     ),
     guard(
         "what is decided is settled without the driver's id",
