@@ -286,6 +286,22 @@ def test_only_what_the_query_goes_on_to_read_has_to_be_there(
         judge(here)
 
 
+@pytest.mark.parametrize(
+    ("changes", "needed"),
+    [
+        ({}, True),
+        ({"now": None}, True),
+        ({"now": NEXT}, False),
+        ({"now": NEXT, "record": record(None)}, True),
+        ({"now": replace(NEXT, topics={})}, True),
+    ],
+)
+def test_the_source_is_asked_unless_a_query_goes_on_in_topics_that_show_their_ids(
+    changes: dict[str, Any], needed: bool
+) -> None:
+    assert replace(BEGUN, **changes).needs_logs is needed
+
+
 # --- what is noted before anything is written
 
 
@@ -293,15 +309,16 @@ def test_only_what_the_query_goes_on_to_read_has_to_be_there(
     ("before", "follows"), [(None, False), (replace(KNOWN, stale=True), False), (KNOWN, True)]
 )
 @pytest.mark.parametrize(
-    ("number", "has_others", "others"), [(0, True, False), (3, True, True), (3, False, False)]
+    ("number", "keeps", "kept"), [(0, True, False), (3, True, True), (3, False, False)]
 )
 def test_a_query_without_a_position_begins_where_its_first_batch_does(
-    before: SourcePosition | None, follows: bool, number: int, has_others: bool, others: bool
+    before: SourcePosition | None, follows: bool, number: int, keeps: bool, kept: bool
 ) -> None:
-    now = replace(numbered(FIRST, number), others=has_others)
+    now = replace(numbered(FIRST, number), others=keeps, stateful=keeps)
     moved = now.moves(None)
     noted = first_position(record(before), now, moved, follows=follows)
-    assert noted == replace(moved, batch=BatchId("z", number - 1), end=KNOWN.end, others=others)
+    begins = replace(moved, batch=BatchId("z", number - 1), end=KNOWN.end)
+    assert noted == replace(begins, others=kept, stateful=kept)
 
 
 def test_of_a_position_only_new_partitions_of_a_new_checkpoint_are_noted() -> None:
