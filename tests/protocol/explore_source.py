@@ -188,6 +188,7 @@ class SourceStory:
         self._refusals, self._turn = 0, self.plot.chosen
         self._missing: Counter[str] = Counter()
         self._retried = self._hangs_without = False
+        self.world.accept = self._accept_another_query
         with time_of(self.world), contextlib.closing(self.scene):
             self._run_on()
             self.scene.calm()
@@ -334,7 +335,7 @@ class SourceStory:
 
     def _accept_another_query(self) -> None:
         """With another identity and another topic it is another query, which writes the batch that
-        Spark repeats to its own topic."""
+        Spark repeats to its own topic; a run that hung goes on in the topic that it had."""
         for decision in self.world.judge.decisions():
             if decision.route.topic == self._given["topic"]:
                 continue

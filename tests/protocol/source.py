@@ -34,12 +34,14 @@ class ReadingWorld(World):
         made: how many batches Spark has constructed.
         of_others: rows that other programs have written.
         former: rows of the input before it was made again, which are visible or lost.
+        accept: adds to `accepted` what has become so while a batch was written.
     """
 
     accepted: set[bytes] = field(default_factory=set)
     made: int = 0
     of_others: list[bytes] = field(default_factory=list)
     former: set[bytes] = field(default_factory=set)
+    accept: Callable[[], None] = lambda: None
 
     def next_ends(self, before: Ends, end: int | None) -> Ends:
         # One to three rows of each partition, and others if the batch is made again.
@@ -59,6 +61,10 @@ class ReadingWorld(World):
         read = [*self.of_others, *(row for part in self.read({}, ends) for row in part)]
         read += self.former & {*self.visible()}
         return sorted(row for row in read if row not in self.accepted | self.ignored)
+
+    def judged(self, expected: list[bytes]) -> list[bytes]:
+        self.accept()
+        return [row for row in expected if row not in self.accepted]
 
     def limit(self, asked: Mapping[int, int]) -> Ends:
         """These offsets, or where the partitions end."""

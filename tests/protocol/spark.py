@@ -154,7 +154,7 @@ class Session:
             late = progress.check_alone if self._scene.late else None
             self.write(batch, world.read(before, ends), spark_run, late)
             progress.commit()
-            world.judge.batch_is_past(ends, expected)
+            world.judge.batch_is_past(ends, world.judged(expected))
 
     def run_own_sink(self, checkpoint: Checkpoint) -> None:
         """Run it with Spark's own sink, which writes each partition at once."""
