@@ -79,10 +79,16 @@ def _both(turned: bool) -> tuple[bool, ...]:
     return (True, False) if turned else (False, True)
 
 
-def _coordinator(turned: bool) -> Samples:
-    """A call from Python that asks for the permission to commit, and one that does nothing."""
+def _session() -> SparkSession:
+    """The session of `Bench`."""
     spark = SparkSession.getActiveSession()
     assert spark is not None
+    return spark
+
+
+def _coordinator(turned: bool) -> Samples:
+    """A call from Python that asks for the permission to commit, and one that does nothing."""
+    spark = _session()
     assert spark._jvm is not None
     coordinator = spark._jvm.org.apache.spark.SparkEnv.get().outputCommitCoordinator()
     coordinator.stageStart(_STAGE, _CALLS)
@@ -99,8 +105,7 @@ def _coordinator(turned: bool) -> Samples:
 
 def _size_check(bench: Bench, turned: bool) -> Samples:
     """The JVM's CPU for a row that a Python sink drops."""
-    spark = SparkSession.getActiveSession()
-    assert spark is not None
+    spark = _session()
     setting = "spark.sql.execution.arrow.maxBytesPerBatch"
     default = spark.conf.get(setting)
     assert default is not None

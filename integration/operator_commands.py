@@ -9,7 +9,6 @@ from io import StringIO
 from typing import Any
 
 from eos_sink import cli
-from eos_sink_lab.testing import KafkaCluster
 from integration.query import Query
 
 RAN, WAITING, REFUSED, NOT_SEEN = 0, 1, 2, 3
@@ -50,14 +49,12 @@ def run_command(*words: str, expect: int | None = RAN) -> Printed:
 class Operator:
     """Types `eos-sink resolve` for one query."""
 
-    def __init__(self, kafka: KafkaCluster, query: Query) -> None:
-        self._bootstrap = kafka.bootstrap_servers
+    def __init__(self, query: Query) -> None:
         self._query = query
         self.called = query.options.names.query
 
     def types(self, *more: str, expect: int = RAN) -> str:
-        words = ["resolve", self.called, "--bootstrap-server", self._bootstrap]
-        words += ["--log-topic", self._query.options.log_topic, *more]
+        words = ["resolve", self.called, *self._query.reach, *more]
         return run_command(*words, expect=expect).said
 
     def sees(self, expect: int = RAN) -> dict[str, Any]:

@@ -303,15 +303,12 @@ def test_a_topic_of_the_column_that_cannot_be_read_back_is_not_decided(start: St
     assert query.log().decision is None
 
 
-def test_resolve_needs_no_more_than_the_query(
-    secured: KafkaCluster, start: Start, tmp_path: Path
-) -> None:
+def test_resolve_needs_no_more_than_the_query(start: Start, tmp_path: Path) -> None:
     query = start()
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     login = query.access.options(query.user)
     config = command_config(tmp_path, login)
-    operator = Operator(secured, query)
-    operator._bootstrap = login["kafka.bootstrap.servers"]
+    operator = Operator(query)
     seen = operator.types("--json", *config)
     assert query.topic in seen
     operator.types("--forget", "--take-over", "--yes", *config)

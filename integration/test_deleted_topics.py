@@ -101,7 +101,7 @@ def test_another_record_in_a_topic_that_was_made_again_proves_no_commit(
     error = query.run().stopped(OperatorNeededError)
     assert "deleted and created again" in error["text"]
     assert "--lost" in error["text"]
-    Operator(kafka, query).chooses("lost")
+    Operator(query).chooses("lost")
     query.finish()
     left = [row for batch in query.batches[1:] for part in batch for row in part]
     rows = [row for row in query.visible().values() if not row.startswith("foreign")]

@@ -22,8 +22,8 @@ pytestmark = pytest.mark.sampled(8, of="replays and repairs")
 
 
 @pytest.fixture
-def operator(kafka: KafkaCluster, query: Query) -> Operator:
-    return Operator(kafka, query)
+def operator(query: Query) -> Operator:
+    return Operator(query)
 
 
 def stopped(query: Query) -> dict[str, Any]:
