@@ -97,6 +97,10 @@ class Life:
     def alive(self) -> bool:
         return self.processes.alive
 
+    def has_committed(self) -> bool:
+        """True once its driver has committed a batch, or tried to."""
+        return self.timeline.exists() and b'"committer"' in self.timeline.read_bytes()
+
     def go(self, command: Command) -> None:
         """Let one that stands by start this query."""
         draft = self._go.with_suffix(".new")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from functools import partial
 
+from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing import FaultPoint, Strike
+from eos_sink_lab.testing.process_tree import wait_stopped
 from proof.chaos.drivers import Life
 from proof.chaos.kinds import Master, role_of
-from proof.chaos.scene import Injected, Scene, nothing
+from proof.chaos.scene import Injected, Scene
 from proof.chaos.schedule import Fault
 
 _TASK_SLEEPS_S = 15.0
 _ZOMBIE_ENDS_WITHIN_S = 240.0
+_STOPS_WITHIN_S = 30.0
 _SUCCESSOR_WORKS_WITHIN_S = 200.0
 
 
@@ -53,34 +55,39 @@ def pause(scene: Scene, fault: Fault) -> Injected:
 def zombie(scene: Scene, fault: Fault) -> Injected:
     point = _point(fault)
     scene.strike(point, Strike.PAUSE)
-    return _outlived(scene, lambda: scene.faults.resume(point))
+    struck = scene.faults.struck(point)
+    assert struck is not None
+    # It would stop itself after it was woken with the others.
+    wait_stopped(struck.pid, Deadline(_STOPS_WITHIN_S))
+    return _outlived(scene)
 
 
 def zombie_anytime(scene: Scene, fault: Fault) -> Injected:
     scene.supervisor.pause(fault.after_s)
-    return _outlived(scene, nothing)
+    return _outlived(scene)
 
 
-def _outlived(scene: Scene, wake: Callable[[], None]) -> Injected:
+def _outlived(scene: Scene) -> Injected:
     """Freeze the driver, let a successor work, wake it, and see that it gives up."""
     life = scene.supervisor.wait_life()
     at = time.time()
     life.processes.pause()
     zombie = scene.supervisor.set_aside()
     try:
-        facts = _haunted(scene, zombie, wake)
+        facts = _haunted(scene, zombie)
     finally:
         zombie.processes.kill()
     return Injected(at, facts=facts)
 
 
-def _haunted(scene: Scene, zombie: Life, wake: Callable[[], None]) -> dict[str, object]:
-    born = time.time()
-    works = scene.supervisor.until(
-        lambda: scene.watch.first_after(born) is not None, _SUCCESSOR_WORKS_WITHIN_S
-    )
+def _haunted(scene: Scene, zombie: Life) -> dict[str, object]:
+    def works() -> bool:
+        # Rows may be those that the frozen driver has decided.
+        later = (life for life in scene.supervisor.lives if life.number > zombie.number)
+        return any(life.has_committed() for life in later)
+
+    has_worked = scene.supervisor.until(works, _SUCCESSOR_WORKS_WITHIN_S)
     zombie.processes.resume()
-    wake()
     woken = time.monotonic()
     gone = scene.supervisor.until(lambda: not zombie.alive, _ZOMBIE_ENDS_WITHIN_S)
     said = zombie.end() if gone else None
@@ -96,7 +103,10 @@ def _haunted(scene: Scene, zombie: Life, wake: Callable[[], None]) -> dict[str, 
         scene.supervisor.flaws.append(f"woken driver {zombie.number}: {said.code} {said.text}")
     if not gone:
         scene.supervisor.flaws.append(f"woken driver {zombie.number} went on")
-    return {"successor_worked": works, "refused_by": (said.error or said.text[:80]) if said else ""}
+    return {
+        "successor_worked": has_worked,
+        "refused_by": (said.error or said.text[:80]) if said else "",
+    }
 
 
 def _point(fault: Fault) -> FaultPoint:
