@@ -180,10 +180,11 @@ class Reason:
     OLD_CHECKPOINT = Text(
         OperatorNeededError,
         "Spark runs {batch}, but batch {decision.batch.batch} of the same stream (partitions "
-        "{partitions}, {rows} rows) is decided in Kafka already, so an old copy of the checkpoint "
-        "is in use. Rows would be written twice.",
-        "Restore the newest copy of the checkpoint. To write what Spark runs now on purpose: "
-        "{resolve} --forget",
+        "{partitions}, {rows} rows) is decided in Kafka already: another run has gone on since "
+        "this one read the checkpoint, or an old copy of the checkpoint is in use. Rows would be "
+        "written twice.",
+        "Start the query again. If it stops with this again, restore the newest copy of the "
+        "checkpoint. To write what Spark runs now on purpose: {resolve} --forget",
         "batch=batch.batch partitions rows decided=decision.batch.batch",
     )
     MOVED_CHECKPOINT = Text(
@@ -197,6 +198,13 @@ class Reason:
         _MOVED,
         "Start the query with a new checkpoint that begins behind {decided}: all rows up to "
         "there are visible.",
+        _OF_MOVED,
+    )
+    MOVED_AND_FOLLOWED = Text(
+        OperatorNeededError,
+        _MOVED,
+        "Start the query as it was then: {was}, with the checkpoint of {record.latest}, which has "
+        "followed there.",
         _OF_MOVED,
     )
     UNREPAIRED = Text(

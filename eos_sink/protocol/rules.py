@@ -216,14 +216,12 @@ def moved_checkpoint(
         record: the latest one of the former identity.
         decided: the stream's last batch there.
     """
-    is_retired = record.has_retired(decided.stream)
-    return stop(
-        Reason.MOVED_AND_RETIRED if is_retired else Reason.MOVED_CHECKPOINT,
-        batch=batch,
-        former=former,
-        record=record,
-        decided=decided,
-    )
+    latest, reason = record.latest, Reason.MOVED_CHECKPOINT
+    if latest and latest.stream != decided.stream:
+        reason = Reason.MOVED_AND_FOLLOWED
+    elif record.has_retired(decided.stream):
+        reason = Reason.MOVED_AND_RETIRED
+    return stop(reason, batch=batch, former=former, record=record, decided=decided)
 
 
 def _is_elsewhere(decision: Decision, other: Decision) -> bool:

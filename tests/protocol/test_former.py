@@ -23,6 +23,7 @@ from eos_sink.protocol.rules import check_former
 FORMER = QueryNames("p-", "q-0123456789")
 TOTAL = RowDigest(2, 20, 111)
 MOVED, RETIRED = Reason.MOVED_CHECKPOINT, Reason.MOVED_AND_RETIRED
+FOLLOWED = Reason.MOVED_AND_FOLLOWED
 
 
 def decided(number: int, stream: str = "s", topic: str | None = "t", run: str = "") -> Decision:
@@ -62,7 +63,7 @@ OTHER_DIGEST = replace(frame(5, run="before"), digest=0)
         (ROW, there(decided(6)), MOVED),
         (ROW, there(decided(6), BatchId("s", 3)), RETIRED),
         (ROW, there(decided(4, "z"), BatchId("s", 4)), None),
-        (ROW, there(decided(4, "z"), BatchId("s", 5)), RETIRED),
+        (ROW, there(decided(4, "z"), BatchId("s", 5)), FOLLOWED),
         # Two checkpoints of one query, or two queries.
         (ROW, moves(there(decided(4, "z"), BatchId("s", 4))), Reason.MOVED_GROUP),
         (ROW, moves(there(decided(4, "z"), BatchId("s", 4)), "another"), None),
@@ -73,7 +74,7 @@ OTHER_DIGEST = replace(frame(5, run="before"), digest=0)
         (ROW, there(decided(5, topic="u")), None),
         (ROW, there(decided(5, topic=None)), MOVED),
         (decided(5, topic=None), there(decided(5, topic="u")), MOVED),
-        (ROW, there(decided(5, "z", "u"), BatchId("s", 5)), RETIRED),
+        (ROW, there(decided(5, "z", "u"), BatchId("s", 5)), FOLLOWED),
         # Frames, and a change from or to them.
         (ROW, there(frame(5)), MOVED),
         (ROW, there(frame(4)), BatchId("foreach:s", 4)),
