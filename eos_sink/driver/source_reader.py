@@ -40,6 +40,7 @@ from eos_sink.protocol.source_rules import (
     SourceLogs,
     has_written_as_query,
     is_new_stream,
+    is_untracked,
     returns_to_start,
 )
 from eos_sink.protocol.values import Offsets, Place
@@ -258,23 +259,33 @@ class SourceReader:
             batch: that Spark has begun, or begins next; None: there is no checkpoint.
 
         Returns:
-            The one that has decided the batch before, so that the query has begun this, and its
-            record; None: there is none.
+            The one that has decided the stream's last batch before, so that the query has begun
+            this one, and its record; None: there is none.
 
         Raises:
             OperatorNeededError: it has decided this batch, or one of another checkpoint last.
         """
-        former, group = None, self._source.group
+        former, latest, group = None, -1, self._source.group
+        mine = own.last_of(batch.stream) if batch else None
         writers = find_writers(self._kafka, self._names, group, batch, deadline) if batch else ()
         for other, record, decided in writers:
             for each in decided:
                 if batch and each.batch >= batch.batch:
                     raise moved_checkpoint(batch, other, record, each)
-                if batch and each.batch == batch.batch - 1:
-                    former = other, record
+                # Batches without rows are not decided while the option is off.
+                is_latest = each.batch > max(latest, mine.batch if mine else -1)
+                if batch and is_latest and not self._has_read_on(own, record, batch):
+                    former, latest = (other, record), each.batch
         if former is None:
             self._check_movers(own, deadline, batch.batch if batch else 0)
         return former
+
+    def _has_read_on(self, own: LogRecord, former: LogRecord, batch: BatchId) -> bool:
+        """True if this identity has read rows that the batch would read again, where the former one
+        does not tell how far the query had read."""
+        if own.source is None or (former.source and not former.source.stale):
+            return False
+        return own.source.is_beyond(self._begin_of(batch.batch) or {})
 
     def refuse_begun(
         self, batch: BatchId, noted: StartNote | None, deadline: Deadline
@@ -317,14 +328,22 @@ class SourceReader:
         if handover.needs_group:
             handover = replace(handover, committed=self._kafka.group_offsets(group, deadline))
             if handover.is_group_elsewhere:
-                self._check_movers(record, deadline)
+                self._check_movers(
+                    record, deadline, begins=now.start if now and not handover.is_new else None
+                )
         if handover.needs_logs:
             begins = now.start if now else ()
             logs = read_logs(self._kafka, handover.known, deadline, begins)
             handover = replace(handover, logs=logs)
         return judge(handover)
 
-    def _check_movers(self, own: LogRecord, deadline: Deadline, number: int = 0) -> None:
+    def _check_movers(
+        self,
+        own: LogRecord,
+        deadline: Deadline,
+        number: int = 0,
+        begins: Offsets | None = None,
+    ) -> None:
         """Check that no other identity has moved the group further, to write to the same topic: it
         would be the query's, which changes its identity only with its checkpoint. One that the
         query has just gone to is where this one is, and may be about to decide.
@@ -332,17 +351,25 @@ class SourceReader:
         Args:
             own: the latest record of this identity.
             number: of the batch that Spark runs. Its checkpoint is no copy's unless it is 0.
+            begins: where the batch begins, if its stream has written last under this identity,
+                maybe without the option.
 
         Raises:
             OperatorNeededError: one has.
         """
+        if begins is None and is_untracked(own):
+            return  # Whoever has written last: this one's position is not known.
         furthest, last = own.source.progress - own.is_left if own.source else -1, None
         movers, self.claims = find_movers(self._kafka, self._source.group, deadline)
         for other, record in movers:
-            at = record.source.progress if record.source else -1
-            is_further = other != self._names and at > furthest and not record.is_left
+            source = record.source
+            if other == self._names or source is None or record.is_left:
+                continue
+            is_further = source.progress > furthest
+            if begins is not None:
+                is_further = is_further and source.is_beyond(begins)
             if is_further and (number or not self._is_elsewhere(record)):
-                furthest, last = at, (other, record)
+                furthest, last = source.progress, (other, record)
         if last is not None:
             raise self._moved_group(*last)
 

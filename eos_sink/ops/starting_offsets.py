@@ -23,7 +23,7 @@ from eos_sink.messages import Reason, as_json, named, stop
 from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol.model import BatchId, LogRecord, SourcePosition, StartNote
 from eos_sink.protocol.reconcile import View
-from eos_sink.protocol.source_rules import has_written_as_query
+from eos_sink.protocol.source_rules import has_written_as_query, is_untracked
 from eos_sink.protocol.values import Offsets, Place
 from eos_sink.sink_options import SinkOptions, SourceOptions
 
@@ -101,10 +101,11 @@ class _Query:
     def record(self) -> LogRecord:
         return self._entry.record
 
-    def knows_most(self) -> tuple[bool, int]:
-        """The largest is of the identity that has written last."""
-        known = self.record.source
-        return not self.record.is_left, -1 if known is None else known.progress
+    def knows_most(self) -> tuple[bool, bool, int]:
+        """The largest is of the identity that has written last, or of one that may have."""
+        record, known = self.record, self.record.source
+        progress = -1 if known is None else known.progress
+        return is_untracked(record), not record.is_left, progress
 
     def find(self, default: Default) -> dict[Place, int]:
         """The offset at which each partition begins; Spark's -2 and -1 for the ends of its log."""

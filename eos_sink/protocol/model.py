@@ -330,6 +330,10 @@ class SourcePosition:
         """Of two identities of a query the larger one is of that which has written last."""
         return sum(self.reached.values())
 
+    def is_beyond(self, begins: Offsets) -> bool:
+        """True if rows were read that a batch would read again which begins there."""
+        return any(begins.get(place, at) < at for place, at in self.reached.items())
+
     @property
     def needs_checkpoint(self) -> bool:
         """True if only the checkpoint has all that the query goes on with."""

@@ -142,6 +142,13 @@ def last_stream(record: LogRecord) -> str | None:
     return streams[-1] if streams else None
 
 
+def is_untracked(record: LogRecord) -> bool:
+    """True if the identity has written a query's batch last without the option: only the checkpoint
+    of then knows where the query stands, and nobody which of two identities has written last."""
+    is_known = record.source is not None and not record.source.stale
+    return last_stream(record) is not None and not record.is_left and not is_known
+
+
 def returns_to_start(record: LogRecord, lost: frozenset[int]) -> SourcePosition | None:
     """Return the position of a new checkpoint if the decision has become invisible as a whole, so
     that its rows have to be read again; None if it has not, or did not move the position."""

@@ -14,11 +14,13 @@ from eos_sink.errors import (
     OperatorNeededError,
 )
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.messages import Reason
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.source_position import Drop, Use, choose, read_source
 from eos_sink.ops.starting_offsets import find_starting_offsets
 from eos_sink.protocol.model import BatchId, Numbering, Run
 from eos_sink.protocol.values import Offsets
+from eos_sink.sink_options import SinkOptions
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import At, Killed, Moment
 from tests.protocol.checkpoint import INPUT, Checkpoint
@@ -745,6 +747,78 @@ class TestBothWaysToWrite:
         self.within_foreach_batch(reader, **{"eos.source.group.id": GROUP})
         reader.run()
         assert reader.world.visible() == read_rows({0: 1, 1: 1})
+
+    def go_on_without_the_group(self, reader: Reader, begins: int) -> SinkOptions:
+        """Within foreachBatch, with a new checkpoint; return how the query was started before."""
+        by_itself = reader.world.options
+        self.within_foreach_batch(reader)
+        reader.files = Checkpoint("stream-2", {0: begins, 1: begins})
+        self.within_foreach_batch(reader)
+        reader.run()
+        return by_itself
+
+    def without_rows(self, reader: Reader) -> None:
+        """A batch that Spark has noted as done, and nobody has decided."""
+        number = reader.begin(0)
+        reader.files.commits.add(number)
+
+    def test_one_that_goes_back_goes_on_behind_a_batch_that_nobody_has_decided(
+        self, reader: Reader
+    ) -> None:
+        reader.run(2)
+        by_itself = self.go_on_without_the_group(reader, 2)
+        self.without_rows(reader)
+        reader.world.options = by_itself
+        reader.restart()
+        number = reader.begin()
+        with pytest.raises(ConfigurationError) as raised:
+            reader.driver.planner.plan()
+        assert raised.value.remedy.startswith("Name another group")
+        assert by_itself.source
+        reader.world.options = replace(by_itself, source=replace(by_itself.source, group="another"))
+        reader.restart()
+        reader.commit(number, reader.write(number))
+        reader.run()
+        assert reader.world.visible() == read_rows({0: 5, 1: 5})
+
+    def test_one_that_has_read_on_since_is_not_taken_back(self, reader: Reader) -> None:
+        """An old copy of the checkpoint that the other one has written last."""
+        reader.run()
+        old = reader.files
+        by_itself = self.go_on_without_the_group(reader, 1)
+        copy = reader.files
+        reader.files, reader.world.options = old, by_itself
+        reader.restart()
+        reader.run(3)
+        reader.files = copy
+        reader.restart()
+        error = refuse(reader)
+        assert error.stop
+        assert error.stop[0] is Reason.BEGINS_ELSEWHERE
+
+    def test_one_that_has_gone_on_in_the_stream_itself_is_not_asked_for(
+        self, reader: Reader
+    ) -> None:
+        reader.run()
+        self.within_foreach_batch(reader, **{"eos.source.group.id": GROUP})
+        reader.run(2)
+        old, reader.files = reader.files, Checkpoint("stream-2", {0: 3, 1: 3})
+        self.within_foreach_batch(reader, **{"eos.source.group.id": GROUP})
+        reader.run()
+        reader.files = old
+        self.within_foreach_batch(reader, **{"eos.source.group.id": GROUP})
+        error = refuse(reader)
+        assert error.stop
+        assert error.stop[0] is Reason.BEGINS_ELSEWHERE
+
+    def test_one_that_has_gone_on_without_the_group_is_the_one_to_ask(self, reader: Reader) -> None:
+        reader.run(2)
+        self.go_on_without_the_group(reader, 2)
+        reader.files = Checkpoint(None)
+        with pytest.raises(OperatorNeededError) as raised:
+            self.find(reader)
+        assert reader.world.options.names.query in raised.value.remedy
+        assert "first rows that are not in the topic" in raised.value.remedy
 
     def test_a_batch_that_this_sink_has_begun_is_not_another_ones(self, reader: Reader) -> None:
         self.within_foreach_batch(reader)

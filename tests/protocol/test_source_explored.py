@@ -162,6 +162,21 @@ def test_a_run_without_the_group_does_not_follow_one_that_has_it() -> None:
     assert play(plot).violations == []
 
 
+def test_an_identity_that_has_written_last_without_the_group_is_where_its_own_checkpoint_is() -> (
+    None
+):
+    """Another one has the position, and has not decided a batch of this checkpoint. With the group
+    again it must not be taken for the one that has written last."""
+    changes = Strike(Fault.SWITCH, 267), Strike(Fault.OTHER_WAY, 267)
+    story = play(SourcePlot((Strike(Fault.LOSE_METADATA, 172), *changes)))
+    assert (story.violations, story.met) == ([], {"ConfigurationError": 2})
+    # The checkpoint is deleted, and only the operator knows where the query stands.
+    for change in Fault.OTHER_ID, Fault.OTHER_WAY:
+        deleted = Strike(Fault.SWITCH, 154), Strike(change, 154), Strike(Fault.DELETE, 157)
+        story = play(SourcePlot(deleted))
+        assert (story.violations, story.met) == ([], {"OperatorNeededError": 1})
+
+
 def test_a_former_identity_is_named_with_the_topic_of_its_frames() -> None:
     foreach = Strike(Fault.OTHER_WAY, 285), Strike(Fault.OTHER_TOPIC, 286)
     switch = Strike(Fault.SWITCH, 290, 200), Strike(Fault.SWITCH, 294), Strike(Fault.KILL_RUN, 295)

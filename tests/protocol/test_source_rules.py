@@ -20,6 +20,7 @@ from eos_sink.protocol.source_rules import (
     SourceBatch,
     SourceLogs,
     is_new_stream,
+    is_untracked,
     last_stream,
     returns_to_start,
 )
@@ -33,6 +34,28 @@ KNOWN = SourcePosition("g", BATCH, {A: 1}, {A: 10, OTHER: 5}, {B: 7}, {"in": "1"
 RECORD = LogRecord(9, DECIDED, "w", source=KNOWN)
 NOW = SourceBatch("h", BatchId("s", 5), {A: 10}, {A: 15}, {"in": "3"}, stateful=True, others=True)
 MOVED = SourcePosition("h", NOW.batch, NOW.start, NOW.end, stateful=True, others=True)
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        (RECORD, False),
+        (replace(RECORD, source=None), True),
+        (replace(RECORD, source=replace(KNOWN, stale=True)), True),
+        # It has gone on elsewhere; has written nothing, or no batch of a query.
+        (replace(RECORD, source=None, retired=(BATCH,)), False),
+        (replace(RECORD, source=None, decision=None), False),
+        (replace(RECORD, source=None, decision=replace(DECIDED, batch=ONCE)), False),
+    ],
+)
+def test_a_position_that_only_the_checkpoint_knows(record: LogRecord, expected: bool) -> None:
+    assert is_untracked(record) is expected
+
+
+@pytest.mark.parametrize(("at", "expected"), [(9, True), (10, False), (11, False)])
+def test_rows_that_a_batch_would_read_again(at: int, expected: bool) -> None:
+    assert KNOWN.is_beyond({A: at, B: 7}) is expected
+    assert not KNOWN.is_beyond({("new", 0): 0})
 
 
 def test_a_batch_leaves_what_is_not_read_any_more_where_it_was() -> None:
