@@ -74,6 +74,8 @@ def test_brokers_whose_clocks_differ_do_not_make_a_vote_fail(
 # topic takes them. Not a few ms: brokers time and check the markers of transactions, too, and never
 # end a transaction one of whose partitions refuses its marker so.
 REFUSES, LATE = {"message_timestamp_before_max_ms": 500}, {"kafka_reconnect_backoff_ms": "2000"}
+# The decision, which may be sent first, names the topic, too.
+ROW = "a row that is late"
 
 
 def test_a_log_that_refuses_the_drivers_clock_is_told_how_to_take_it(
@@ -100,10 +102,10 @@ def test_a_row_whose_time_is_refused_is_told_which_clock_it_has(
     topic = new_topic(linked, "readings", **REFUSES)
     query = run(linked, topic=topic, eos_inline_bytes=inline, **LATE)
     with (
-        linked.nodes[0].link.hold("Produce", topic),
+        linked.nodes[0].link.hold("Produce", ROW),
         pytest.raises(ProduceFailedError, match="too far from the brokers' clock") as error,
     ):
-        query.write(value=["a"])
+        query.write(value=[ROW])
     assert topic in error.value.message
     assert "max.message.bytes" not in error.value.remedy
     assert not read_topic(linked.bootstrap_servers, topic).values()
