@@ -802,6 +802,14 @@ class Reason:
         "that is there. {anew}",
         "places",
     )
+    ROWS_CUT = Text(
+        OperatorNeededError,
+        "the query cannot go on where it stands in its source: {gone}. The log was cut off there, "
+        "and nothing tells which of its rows are new. Nothing was written.",
+        "Set the offsets of group {group} to the first rows that are not in the topic, and accept "
+        "them with {offsets} --use group. {restart}",
+        "places",
+    )
     ROWS_GONE_BEFORE_GROUP = Text(
         OperatorNeededError,
         "the query cannot begin where group {group} is: {gone}. Rows that were not read there are "

@@ -270,6 +270,8 @@ def _rows_gone(
     """No checkpoint goes on in a topic that was made again, nor with a begun batch of one that is
     gone, so its state is gone, too."""
     reason = Reason.ROWS_GONE_UNDER_STATE if known.needs_checkpoint else Reason.ROWS_GONE
+    if handover.logs.find_cut(known, frozenset(topic for topic, _ in gone)):
+        reason = Reason.ROWS_CUT
     return stop(reason, batch=handover.batch, known=known, places_gone=gone)
 
 

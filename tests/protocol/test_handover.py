@@ -173,7 +173,7 @@ UNWRITTEN = replace(frames(-1), decision=None)
         ),
         # Its rows are gone.
         ({"logs": GONE_A}, Reason.ROWS_GONE),
-        ({"logs": SHORT_A}, Reason.ROWS_GONE),
+        ({"logs": SHORT_A}, Reason.ROWS_CUT),
         ({"logs": GONE_A, "now": NEXT}, None),
         ({"logs": GONE_A, "now": None}, Reason.ROWS_GONE),
         ({"logs": GONE_A, "record": known(stateful=True)}, Reason.LOST_STATE),

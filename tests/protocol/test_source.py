@@ -579,7 +579,8 @@ class TestATopicThatIsGone:
         reader.world.cluster.topics[INPUT].partitions[0].cut_off(2)
         with pytest.raises(OperatorNeededError) as raised:
             self.find(reader.world, INPUT)
-        assert "--drop in" in raised.value.remedy
+        assert "--use group" in raised.value.remedy
+        assert "--drop" not in raised.value.remedy
         with pytest.raises(RefusedChoice, match=r"in\[0\], whose log was cut off and ends at 2"):
             self.drop(reader, INPUT)
         groups = reader.world.cluster.groups
