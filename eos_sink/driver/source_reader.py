@@ -200,8 +200,10 @@ class SourceReader:
             raise stop(Reason.NO_CHECKPOINT, what=what)
         batch = BatchId.numbered_by(self._numbering, stream, number)
         former, note = None, None
-        if record.source is None:
+        if record.source is None or is_new_stream(record, batch):
             note = read_note(self._kafka, self._source.group, deadline)
+            if note is not None and note.gone == batch.source:
+                raise self.refuse_begun(batch, note, deadline)
         if any(each.stream == batch.stream and each.batch >= number for each in record.decided):
             # A replay, or an old checkpoint, which the tasks refuse.
             if note is not None:
@@ -299,7 +301,8 @@ class SourceReader:
         begins = self._begin_of(batch.batch) or {}
         wrong = {place: (None, at) for place, at in begins.items()}
         location = shown_location(self._source.checkpoint)
-        if batch.batch or self.files.latest_commit() is not None:
+        is_gone = noted is not None and noted.gone == batch.source
+        if batch.batch or is_gone or self.files.latest_commit() is not None:
             return stop(Reason.BEGUN_ELSEWHERE, batch=batch, wrong=wrong, location=location)
         # Where the group is tells more than where this batch begins.
         check_foreign_group(begins, self._kafka.group_offsets(self._source.group, deadline))

@@ -189,7 +189,8 @@ class _Query:
             return None
         if begun is None:
             # Where a first batch has begun that was there unfinished, the next one begins.
-            return StartNote(stream, 0, known.begins if known else {})
+            gone = (known.stream or known.gone) if known else None
+            return StartNote(stream, 0, known.begins if known else {}, gone=gone)
         if not is_done:
             raise self._reader.refuse_begun(begun, known, self._deadline)
         return StartNote(stream, begun.batch)

@@ -647,12 +647,15 @@ class StartNote:
             long as the query has no position: the next checkpoint begins there, too.
         topics: the ids (KIP-516) of the source's topics as that checkpoint, or the one that the
             start makes, has first seen them.
+        gone: the stream of the last checkpoint that is not there any more. A run that is left of it
+            has begun its batch before the note.
     """
 
     stream: str
     next: int | None
     begins: Offsets = field(default_factory=dict)
     topics: Mapping[str, str] = field(default_factory=dict)
+    gone: str | None = None
 
     def is_before(self, stream: str, number: int) -> bool:
         """True if the start that has followed the note has begun this batch."""

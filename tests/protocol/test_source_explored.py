@@ -129,6 +129,15 @@ def test_a_source_that_is_made_again_in_the_very_first_batch_is_noticed() -> Non
     assert play(plot).violations == []
 
 
+def test_a_run_that_is_left_of_a_checkpoint_that_is_gone_does_not_go_on_in_a_new_topic() -> None:
+    """It stands still in its first plan, and has the offsets of the topic that was there."""
+    hangs = Strike(Fault.LEAVE_RUN, 42, 200), Strike(Fault.SOURCE_AGAIN, 51, 20)
+    moves = Strike(Fault.LEAVE_RUN, 53, 20), Strike(Fault.MOVE, 61)
+    late = (0.0, 1.0, 0.1)
+    plot = SourcePlot((*hangs, *moves), default="committed", retries=True, late=late, chosen=1)
+    assert play(plot).violations == []
+
+
 def test_of_two_identities_that_take_a_group_at_once_one_is_stopped() -> None:
     """A driver stands still between its look at the group's claims and its own; meanwhile the
     directory is moved, and so the query without an eos.id has another identity."""
