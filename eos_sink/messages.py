@@ -295,6 +295,14 @@ class Reason:
         "--unavailable-partitions shows. Then start the query again: it ends what is open.",
         "partitions",
     )
+    ROWS_HELD_BACK = Text(
+        OutcomeUnknownError,
+        "only what is in the topic tells where the query stands, and readers do not have all of it "
+        "yet: a transaction is open in {partitions_some}. Nothing was written.",
+        "Start the query again. The transaction ends, by its timeout at the latest.",
+        "partitions",
+        Action.RUN_AGAIN,
+    )
     MOVED_GROUP = Text(
         OperatorNeededError,
         "the query has written last under another identity, {was}, and does not go on from there "

@@ -15,7 +15,7 @@ from eos_sink.driver.group_claims import find_movers, find_writers
 from eos_sink.errors import ClusterError, EosSinkError, OperatorNeededError
 from eos_sink.identity import QueryNames, shown_location
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Kafka, Unseen
+from eos_sink.kafka.interfaces import Kafka, PartitionOffsets, TopicDescription, Unseen
 from eos_sink.kafka_config.acls import Acl, Permissions, Resource
 from eos_sink.messages import Reason, stop
 from eos_sink.protocol.handover import (
@@ -29,6 +29,7 @@ from eos_sink.protocol.handover import (
 from eos_sink.protocol.model import (
     NO_CLAIMS,
     BatchId,
+    Decision,
     LogRecord,
     Numbering,
     SourcePosition,
@@ -45,6 +46,9 @@ from eos_sink.protocol.source_rules import (
 )
 from eos_sink.protocol.values import Offsets, Place
 from eos_sink.sink_options import SinkOptions, SourceOptions
+
+# The operator has to look which rows are in the topic.
+_ASK_FOR_ROWS = {Reason.POSITION_UNKNOWN, Reason.POSITION_OF_OLD_TOPIC, Reason.ROWS_CUT}
 
 
 class SourceReader:
@@ -338,7 +342,40 @@ class SourceReader:
             begins = now.start if now else ()
             logs = read_logs(self._kafka, handover.known, deadline, begins)
             handover = replace(handover, logs=logs)
-        return judge(handover)
+        try:
+            return judge(handover)
+        except EosSinkError as error:
+            if error.stop and error.stop[0] in _ASK_FOR_ROWS and record.decision:
+                self._await_readers(record.decision, deadline)
+            raise
+
+    def _await_readers(self, decision: Decision, deadline: Deadline) -> None:
+        """Wait until readers have all that is in the topics of a decision now: whoever is asked
+        which rows are there could not see those behind an open transaction.
+
+        Raises:
+            OutcomeUnknownError: they do not.
+        """
+        from eos_sink.kafka.retry import retry_until
+
+        views = self._kafka.describe_topics(sorted(decision.topics), deadline, settings=False)
+        seen = {topic: view for topic, view in views.items() if isinstance(view, TopicDescription)}
+        places = [(topic, number) for topic, view in seen.items() for number in view.partitions]
+        goals = self._kafka.list_offsets(places, deadline)
+
+        def held() -> list[str]:
+            now = self._kafka.list_offsets(places, deadline)
+            pairs = ((place, goals.get(place), at) for place, at in sorted(now.items()))
+            return [
+                f"{topic}[{number}]"
+                for (topic, number), goal, at in pairs
+                if isinstance(goal, PartitionOffsets)
+                and isinstance(at, PartitionOffsets)
+                and at.stable < goal.end
+            ]
+
+        if waiting := retry_until(deadline, held, lambda found: not found):
+            raise stop(Reason.ROWS_HELD_BACK, partitions=waiting)
 
     def _check_movers(
         self,

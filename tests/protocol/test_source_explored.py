@@ -186,6 +186,14 @@ def test_an_identity_that_has_written_last_without_the_group_is_where_its_own_ch
         assert (story.violations, story.met) == ([], {"OperatorNeededError": 1})
 
 
+def test_nobody_is_asked_which_rows_are_there_before_all_can_be_seen() -> None:
+    """A killed run has left a transaction open, and what another identity has decided since is
+    behind it."""
+    changes = Strike(Fault.SWITCH, 120, 200), Strike(Fault.OTHER_WAY, 120, 200)
+    deleted = Strike(Fault.DELETE, 264), Strike(Fault.OTHER_WAY, 264, 200)
+    assert play(SourcePlot((*changes, *deleted), keeps=True)).violations == []
+
+
 def test_a_former_identity_is_named_with_the_topic_of_its_frames() -> None:
     foreach = Strike(Fault.OTHER_WAY, 285), Strike(Fault.OTHER_TOPIC, 286)
     switch = Strike(Fault.SWITCH, 290, 200), Strike(Fault.SWITCH, 294), Strike(Fault.KILL_RUN, 295)
