@@ -312,7 +312,7 @@ class SourceReader:
         check_foreign_group(begins, self._kafka.group_offsets(self._source.group, deadline))
         ids = self._kafka.topic_ids({topic for topic, _ in begins}, deadline)
         ids = {**ids, **(noted.topics if noted else {})}
-        note = StartNote(batch.source, None, begins, ids)
+        note = StartNote(batch.source, None, begins, ids, noted.gone if noted else None)
         write_note(self._kafka, self._names, self._source.group, note, deadline)
         return stop(Reason.BEGUN_BEFORE, batch=batch, wrong=wrong, location=location)
 

@@ -189,7 +189,9 @@ class _Query:
             return None
         if begun is None:
             # Where a first batch has begun that was there unfinished, the next one begins.
-            gone = (known.stream or known.gone) if known else None
+            # Its directory may have lost only its offsets.
+            former = (known.stream, known.gone) if known else ()
+            gone = next((each for each in former if each not in {"", None, stream}), None)
             return StartNote(stream, 0, known.begins if known else {}, gone=gone)
         if not is_done:
             raise self._reader.refuse_begun(begun, known, self._deadline)

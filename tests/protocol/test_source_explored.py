@@ -136,6 +136,16 @@ def test_a_run_that_is_left_of_a_checkpoint_that_is_gone_does_not_go_on_in_a_new
     late = (0.0, 1.0, 0.1)
     plot = SourcePlot((*hangs, *moves), default="committed", retries=True, late=late, chosen=1)
     assert play(plot).violations == []
+    # Its directory may have lost no more than its offsets.
+    begun = Strike(Fault.OTHER_SINK, 52), Strike(Fault.LOSE_ANSWER, 60, 20)
+    lost = Strike(Fault.LOSE_ANSWER, 122), Strike(Fault.SOURCE_AGAIN, 146)
+    plot = SourcePlot(
+        (*begun, *lost, Strike(Fault.LOSE_OFFSETS, 146)),
+        default="committed",
+        retries=True,
+        keeps=True,
+    )
+    assert play(plot).violations == []
 
 
 def test_of_two_identities_that_take_a_group_at_once_one_is_stopped() -> None:
