@@ -370,7 +370,7 @@ def take_a_decided_batch_for_another_sinks(monkeypatch: pytest.MonkeyPatch) -> I
 def begin_behind_a_batch_that_is_not_settled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[SourcePlot]:
-    monkeypatch.setattr(SourceReader, "_check_movers", lambda *_: None)
+    monkeypatch.setattr(SourceReader, "_check_movers", lambda *_, **__: None)
     return after_a_record(Fault.OTHER_ID, Fault.DELETE, plain=SourcePlot(default="committed"))
 
 
