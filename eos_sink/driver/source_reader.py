@@ -305,9 +305,11 @@ class SourceReader:
         begins = self._begin_of(batch.batch) or {}
         wrong = {place: (None, at) for place, at in begins.items()}
         location = shown_location(self._source.checkpoint)
-        is_gone = noted is not None and noted.gone == batch.source
-        if batch.batch or is_gone or self.files.latest_commit() is not None:
+        if batch.batch or self.files.latest_commit() is not None:
             return stop(Reason.BEGUN_ELSEWHERE, batch=batch, wrong=wrong, location=location)
+        if noted and noted.gone == batch.source:
+            # The next checkpoint begins where the note says, which is of a later start.
+            return stop(Reason.BEGUN_BEFORE, batch=batch, wrong=wrong, location=location)
         # Where the group is tells more than where this batch begins.
         check_foreign_group(begins, self._kafka.group_offsets(self._source.group, deadline))
         ids = self._kafka.topic_ids({topic for topic, _ in begins}, deadline)

@@ -148,6 +148,14 @@ def test_a_run_that_is_left_of_a_checkpoint_that_is_gone_does_not_go_on_in_a_new
     assert play(plot).violations == []
 
 
+def test_a_checkpoint_that_was_gone_and_is_put_back_can_be_deleted_again() -> None:
+    lost = Strike(Fault.SOURCE_AGAIN, 31), Strike(Fault.LOSE_ANSWER, 55, 200)
+    back = Strike(Fault.LOSE_ANSWER, 130, 200), Strike(Fault.PUT_BACK, 142)
+    strikes = (*lost, *back, Strike(Fault.OTHER_TOPIC, 161))
+    plot = SourcePlot(strikes, True, True, True, nameless=True, chosen=2)
+    assert play(replace(plot, late=(0.0, 0.0, 0.0))).violations == []
+
+
 def test_of_two_identities_that_take_a_group_at_once_one_is_stopped() -> None:
     """A driver stands still between its look at the group's claims and its own; meanwhile the
     directory is moved, and so the query without an eos.id has another identity."""
