@@ -271,15 +271,16 @@ class SourceReader:
         Raises:
             OperatorNeededError: it has decided this batch, or one of another checkpoint last.
         """
-        former, latest, group = None, -1, self._source.group
+        former, group = None, self._source.group
         mine = own.last_of(batch.stream) if batch else None
+        latest = mine.batch if mine else -1
         writers = find_writers(self._kafka, self._names, group, batch, deadline) if batch else ()
         for other, record, decided in writers:
             for each in decided:
                 if batch and each.batch >= batch.batch:
                     raise moved_checkpoint(batch, other, record, each)
                 # Batches without rows are not decided while the option is off.
-                is_latest = each.batch > max(latest, mine.batch if mine else -1)
+                is_latest = each.batch > latest
                 if batch and is_latest and not self._has_read_on(own, record, batch):
                     former, latest = (other, record), each.batch
         if former is None:
@@ -352,8 +353,8 @@ class SourceReader:
             raise
 
     def _await_readers(self, decision: Decision, deadline: Deadline) -> None:
-        """Wait until readers have all that is in the topics of a decision now: whoever is asked
-        which rows are there could not see those behind an open transaction.
+        """Wait until readers have all that is in the topics of a decision now. An operator who is
+        asked which rows are there could not see those behind an open transaction.
 
         Raises:
             OutcomeUnknownError: they do not.
@@ -400,16 +401,14 @@ class SourceReader:
             OperatorNeededError: one has.
         """
         if begins is None and is_untracked(own):
-            return  # Whoever has written last: this one's position is not known.
+            return  # Its position is not known, whether or not it has written last.
         furthest, last = own.source.progress - own.is_left if own.source else -1, None
         movers, self.claims = find_movers(self._kafka, self._source.group, deadline)
         for other, record in movers:
             source = record.source
             if other == self._names or source is None or record.is_left:
                 continue
-            is_further = source.progress > furthest
-            if begins is not None:
-                is_further = is_further and source.is_beyond(begins)
+            is_further = source.progress > furthest and (begins is None or source.is_beyond(begins))
             if is_further and (number or not self._is_elsewhere(record)):
                 furthest, last = source.progress, (other, record)
         if last is not None:

@@ -143,8 +143,8 @@ def last_stream(record: LogRecord) -> str | None:
 
 
 def is_untracked(record: LogRecord) -> bool:
-    """True if the identity has written a query's batch last without the option: only the checkpoint
-    of then knows where the query stands, and nobody which of two identities has written last."""
+    """True if the last batch of a query under this identity was written without the option. Only
+    its checkpoint tells where the query stands; nothing tells which of two identities was last."""
     is_known = record.source is not None and not record.source.stale
     return last_stream(record) is not None and not record.is_left and not is_known
 
