@@ -6,17 +6,17 @@ compares again before it decides, since another driver may have moved the positi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from eos_sink.decision_log.start_notes import read_note, write_note
 from eos_sink.driver.checkpoint_files import CheckpointFiles, await_begun, check_query
 from eos_sink.driver.group_claims import find_movers, find_writers
-from eos_sink.errors import ClusterError, EosSinkError, OperatorNeededError
+from eos_sink.driver.topics import await_readers, read_logs
+from eos_sink.errors import EosSinkError, OperatorNeededError
 from eos_sink.identity import QueryNames, shown_location
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Kafka, PartitionOffsets, TopicDescription, Unseen
-from eos_sink.kafka_config.acls import Acl, Permissions, Resource
+from eos_sink.kafka.interfaces import Kafka, Unseen
+from eos_sink.kafka_config.acls import Permissions
 from eos_sink.messages import Reason, stop
 from eos_sink.protocol.handover import (
     Handover,
@@ -29,7 +29,6 @@ from eos_sink.protocol.handover import (
 from eos_sink.protocol.model import (
     NO_CLAIMS,
     BatchId,
-    Decision,
     LogRecord,
     Numbering,
     SourcePosition,
@@ -38,13 +37,12 @@ from eos_sink.protocol.model import (
 from eos_sink.protocol.rules import moved_checkpoint
 from eos_sink.protocol.source_rules import (
     SourceBatch,
-    SourceLogs,
     has_written_as_query,
     is_new_stream,
     is_untracked,
     returns_to_start,
 )
-from eos_sink.protocol.values import Offsets, Place
+from eos_sink.protocol.values import Offsets
 from eos_sink.sink_options import SinkOptions, SourceOptions
 
 # The operator has to look which rows are in the topic.
@@ -349,36 +347,8 @@ class SourceReader:
             return judge(handover)
         except EosSinkError as error:
             if error.stop and error.stop[0] in _ASK_FOR_ROWS and record.decision:
-                self._await_readers(record.decision, deadline)
+                await_readers(self._kafka, record.decision.topics, deadline)
             raise
-
-    def _await_readers(self, decision: Decision, deadline: Deadline) -> None:
-        """Wait until readers have all that is in the topics of a decision now. An operator who is
-        asked which rows are there could not see those behind an open transaction.
-
-        Raises:
-            OutcomeUnknownError: they do not.
-        """
-        from eos_sink.kafka.retry import retry_until
-
-        views = self._kafka.describe_topics(sorted(decision.topics), deadline, settings=False)
-        seen = {topic: view for topic, view in views.items() if isinstance(view, TopicDescription)}
-        places = [(topic, number) for topic, view in seen.items() for number in view.partitions]
-        goals = self._kafka.list_offsets(places, deadline)
-
-        def held() -> list[str]:
-            now = self._kafka.list_offsets(places, deadline)
-            pairs = ((place, goals.get(place), at) for place, at in sorted(now.items()))
-            return [
-                f"{topic}[{number}]"
-                for (topic, number), goal, at in pairs
-                if isinstance(goal, PartitionOffsets)
-                and isinstance(at, PartitionOffsets)
-                and at.stable < goal.end
-            ]
-
-        if waiting := retry_until(deadline, held, lambda found: not found):
-            raise stop(Reason.ROWS_HELD_BACK, partitions=waiting)
 
     def _check_movers(
         self,
@@ -434,38 +404,3 @@ class SourceReader:
 
     def _damaged(self, record: LogRecord, batch: BatchId, what: str) -> EosSinkError:
         return stop(Reason.DAMAGED_CHECKPOINT, what=what, batch=batch, known=record.source)
-
-
-def read_logs(
-    kafka: Kafka, known: SourcePosition | None, deadline: Deadline, begins: Iterable[Place] = ()
-) -> SourceLogs:
-    """Ask the brokers for the topics of a position.
-
-    Args:
-        begins: more partitions.
-    """
-    places = known.reached if known else {}
-    ids = kafka.topic_ids({topic for topic, _ in places}, deadline)
-    return SourceLogs(ids, read_bounds(kafka, {*places, *begins}, deadline))
-
-
-def read_bounds(
-    kafka: Kafka, places: Collection[Place], deadline: Deadline
-) -> dict[Place, tuple[int, int]]:
-    """The first offset and the end of each of these partitions that exists.
-
-    Raises:
-        ClusterError: one cannot be seen.
-    """
-    bounds: dict[Place, tuple[int, int]] = {}
-    for place, at in kafka.list_offsets(places, deadline).items():
-        if isinstance(at, Unseen):
-            raise unseen_topic(place[0], at)
-        bounds[place] = at.start, at.end
-    return bounds
-
-
-def unseen_topic(name: str, why: Unseen) -> ClusterError:
-    """The error that a topic of the source cannot be seen."""
-    needed = [Acl("Read", Resource.TOPIC, name)]
-    return why.error(f"Topic {name} of the source cannot be seen", needed)

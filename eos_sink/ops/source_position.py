@@ -12,7 +12,7 @@ from typing import Literal
 
 from eos_sink.decision_log import LogEntry
 from eos_sink.driver.evidence import ask_all
-from eos_sink.driver.source_reader import read_bounds, read_logs
+from eos_sink.driver.topics import read_bounds, read_logs
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka

@@ -14,10 +14,11 @@ from eos_sink.decision_log.hanging import end_in_log
 from eos_sink.decision_log.start_notes import read_note, write_note
 from eos_sink.driver.checkpoint_files import CheckpointFiles
 from eos_sink.driver.reconcile import settle
-from eos_sink.driver.source_reader import SourceReader, read_logs, unseen_topic
+from eos_sink.driver.source_reader import SourceReader
+from eos_sink.driver.topics import list_partitions, read_logs
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Kafka, TopicDescription
+from eos_sink.kafka.interfaces import Kafka
 from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.messages import Reason, as_json, named, stop
 from eos_sink.options import parse_batch_options, parse_options
@@ -217,13 +218,9 @@ class _Query:
             names = sorted(filter(selected.selects, self._kafka.topic_ids(None, self._deadline)))
         if not names:
             raise stop(Reason.NO_SOURCE_TOPIC)
-        places: list[Place] = []
-        views = self._kafka.describe_topics(names, self._deadline, settings=False)
-        for name, view in views.items():
-            if isinstance(view, TopicDescription):
-                places += ((name, number) for number in view.partitions)
-            elif view is not None:
-                raise unseen_topic(name, view)
-            elif selected is not None and selected.names is not None:
-                raise stop(Reason.SOURCE_TOPIC_MISSING, topic=name)
+        partitions = list_partitions(self._kafka, names, self._deadline, "Read")
+        named = sorted(selected.names or ()) if selected is not None else ()
+        if missing := [name for name in named if name not in partitions]:
+            raise stop(Reason.SOURCE_TOPIC_MISSING, topic=missing[0])
+        places = [place for of_topic in partitions.values() for place in of_topic]
         return [each for each in places if selected is None or selected.reads(each)]

@@ -407,6 +407,8 @@ class FakeKafka:
         there = {place: logs[place] for place in places if place in logs}
         return {
             place: PartitionOffsets(place[1], log.start, log.last_stable, log.end)
+            if log.has_leader
+            else Unseen("it has no leader")
             for place, log in there.items()
         }
 
