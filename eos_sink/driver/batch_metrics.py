@@ -7,16 +7,19 @@ twice: where it is unknown whether a record reached the log, the record's figure
 from __future__ import annotations
 
 import contextlib
+import logging
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from eos_sink.errors import SupersededError
+from eos_sink.errors import CommitFailedError, SupersededError
 from eos_sink.identity import QueryNames
 from eos_sink.metrics import events
 from eos_sink.metrics.names import Count, Event, Step
 from eos_sink.metrics.stats import Stats, StepClock
-from eos_sink.protocol.model import BatchId, Decision, TaskReport
+from eos_sink.protocol.model import BatchId, Decision, RowDigest, TaskReport
 from eos_sink.protocol.values import TransactionState
 
+_LOGGER = logging.getLogger("eos_sink.driver")
 _TASK_STEPS = (Step.OPEN, Step.WRITE)
 # These end after the batch's record is written, so they go into the next record.
 _LATE_STEPS = (Step.VOTE, Step.DECIDE, Step.SETTLE)
@@ -107,9 +110,52 @@ class BatchMetrics:
             self._pending += Stats({Count.REPLAYS: 1})
             events.emit(Event.REPLAYED, self._query, **_name(batch))
 
+    def skipped(self, reports: Sequence[TaskReport]) -> None:
+        """The batch was written before, and tasks have written nothing."""
+        _LOGGER.warning(
+            "Query %s: %s is skipped, since it was written before; its %s rows are not written "
+            "again.",
+            self._query,
+            reports[0].batch,
+            RowDigest.total(report.digest for report in reports).rows,
+        )
+
     def aborted(self, reports: Sequence[TaskReport], transactions: int) -> None:
         batch = _name(reports[0].batch) if reports else {}
         events.emit(Event.ABORTED, self._query, **batch, transactions=transactions)
+
+    def warn_of_new_stream(self, batch: BatchId) -> None:
+        _LOGGER.warning(
+            "Query %s: a new checkpoint begins with %s, under an identity that has written before, "
+            "and the old one is refused from now on. Rows that this query reads again are there "
+            "twice.",
+            self._query,
+            batch,
+        )
+
+    def warn_of_dead_letters(self, reports: Sequence[TaskReport], topic: str | None) -> None:
+        counts: Counter[str] = Counter()
+        for report in reports:
+            counts.update(report.dead_letters)
+        if counts:
+            _LOGGER.warning(
+                "Query %s: %s has %s rows that Kafka would have refused (%s). They are in topic "
+                "%s, with the reason in their headers.",
+                self._query,
+                reports[0].batch,
+                counts.total(),
+                ", ".join(f"{error} {number}" for error, number in sorted(counts.items())),
+                topic,
+            )
+
+    def warn_of_open(self, refused: CommitFailedError) -> None:
+        """The plan has expired, and can be decided no more; what is open may be a newer one's."""
+        _LOGGER.warning(
+            "Query %s: the batch is given up. What is open of it is aborted at the query's next "
+            "start, or when it times out: %s",
+            self._query,
+            refused.message,
+        )
 
 
 @contextlib.contextmanager

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -39,7 +38,6 @@ from eos_sink.protocol.model import (
     LogRecord,
     Numbering,
     PlanToken,
-    RowDigest,
     SourcePosition,
     TaskReport,
     stream_subject,
@@ -152,7 +150,7 @@ class Committer:
             self._await_offsets(self._late_files, reports[0], deadline)
         batch = None
         if any(report.skipped for report in reports):
-            self._warn_of_skipped(reports)
+            self._metrics.skipped(reports)
         elif any(report.replayed for report in reports):
             batch = self._compare(reports, deadline)
         elif self._source is not None or any(report.has_written for report in reports):
@@ -203,18 +201,15 @@ class Committer:
         )
         clock.end(Step.DECIDE)
         self._sent = _inline_bytes(reports), self._register.rows_part
-        view = View.of(self._names, entry, just_decided=True)
-        view = settle(self._kafka, view, deadline)
+        view = settle(self._kafka, View.of(self._names, entry, just_decided=True), deadline)
         clock.end(Step.SETTLE)
         if view.lost:
             raise stop(Reason.LOST_SINCE, decision=decision, lost=view.lost)
 
         self._followed.add((decision.batch.stream, decision.spark_run))
         self._metrics.committed(decision, rewritten, clock, entry.seq)
-        self._warn_of_new_stream(record, decision.batch)
-        self._warn_of_dead_letters(decision.batch, reports)
-        if view.seen and entry.record.needs_settled_note and not entry.record.settled:
-            self._note_settled(token, entry, deadline)
+        self._warn(record, decision.batch, reports)
+        self._note_settled(token, view, deadline)
 
     def _compare(self, reports: Sequence[TaskReport], deadline: Deadline) -> _Batch | None:
         """Compare a replay with what is decided; None: there is nothing left to decide."""
@@ -275,27 +270,13 @@ class Committer:
         if token is None:
             bring_to_rest(self._kafka, view, deadline)
             return None
-        plan = token
-
-        def fence(view: View) -> LogEntry:
-            figures = self._metrics.take_pending() + Stats({Count.ABORTS: 1})
-            room = None
-            if sent := _inline_bytes(reports):
-                from eos_sink.protocol.inline import room_after_failure
-
-                room = room_after_failure(view.record.room, sent)
-            change = Change(view.decision, figures, view.seen, gives_up=True, room=room)
-            return self._register.append(follow(plan, view.entry), change, deadline)
-
-        prepared = frozenset(self._transactions(reports))
-        actor = Actor(Role.GIVE_UP, fence)
         try:
             with log_superseded(self._names):
-                view = bring_to_rest(self._kafka, view.listing(prepared), deadline, actor)
+                view = self._give_up(token, view, reports, deadline)
         except SupersededError:
             return None  # A newer driver owns the query; its recovery cleans up.
         except CommitFailedError as refused:
-            self._leave_open(refused)
+            self._metrics.warn_of_open(refused)
             return None
         self._metrics.aborted(reports, view.aborted)
         return view.entry
@@ -309,6 +290,23 @@ class Committer:
         """Leave no client behind."""
         self._register.close()
         self._kafka.close()
+
+    def _give_up(
+        self, token: PlanToken, view: View, reports: Sequence[TaskReport], deadline: Deadline
+    ) -> View:
+        """Write the record that ends the plan, then abort what its tasks have left open."""
+
+        def fence(view: View) -> LogEntry:
+            figures, room = self._metrics.take_pending() + Stats({Count.ABORTS: 1}), None
+            if sent := _inline_bytes(reports):
+                from eos_sink.protocol.inline import room_after_failure
+
+                room = room_after_failure(view.record.room, sent)
+            change = Change(view.decision, figures, view.seen, gives_up=True, room=room)
+            return self._register.append(follow(token, view.entry), change, deadline)
+
+        listing = view.listing(frozenset(self._transactions(reports)))
+        return bring_to_rest(self._kafka, listing, deadline, Actor(Role.GIVE_UP, fence))
 
     def _check_claims(
         self, token: PlanToken, record: LogRecord, written: _Batch, deadline: Deadline
@@ -360,53 +358,17 @@ class Committer:
 
         return room_after(record.room, *self._sent)
 
-    def _warn_of_skipped(self, reports: Sequence[TaskReport]) -> None:
-        total = RowDigest.total(report.digest for report in reports)
-        _LOGGER.warning(
-            "Query %s: %s is skipped, since it was written before; its %s rows are not written "
-            "again.",
-            self._names.query,
-            reports[0].batch,
-            total.rows,
-        )
+    def _warn(self, before: LogRecord, batch: BatchId, reports: Sequence[TaskReport]) -> None:
+        if self._source is None and before.is_new_stream(batch):
+            self._metrics.warn_of_new_stream(batch)
+        self._metrics.warn_of_dead_letters(reports, self._options.dead_letter_topic)
 
-    def _warn_of_new_stream(self, record: LogRecord, batch: BatchId) -> None:
-        if self._source is None and record.is_new_stream(batch):
-            _LOGGER.warning(
-                "Query %s: a new checkpoint begins with %s, under an identity that has written "
-                "before, and the old one is refused from now on. Rows that this query reads "
-                "again are there twice.",
-                self._names.query,
-                batch,
-            )
-
-    def _warn_of_dead_letters(self, batch: BatchId, reports: Sequence[TaskReport]) -> None:
-        counts: Counter[str] = Counter()
-        for report in reports:
-            counts.update(report.dead_letters)
-        if counts:
-            _LOGGER.warning(
-                "Query %s: %s has %s rows that Kafka would have refused (%s). They are in topic "
-                "%s, with the reason in their headers.",
-                self._names.query,
-                batch,
-                counts.total(),
-                ", ".join(f"{error} {number}" for error, number in sorted(counts.items())),
-                self._options.dead_letter_topic,
-            )
-
-    def _leave_open(self, refused: CommitFailedError) -> None:
-        """The plan has expired, and can be decided no more; what is open may be a newer one's."""
-        _LOGGER.warning(
-            "Query %s: the batch is given up. What is open of it is aborted at the query's next "
-            "start, or when it times out: %s",
-            self._names.query,
-            refused.message,
-        )
-
-    def _note_settled(self, token: PlanToken, entry: LogEntry, deadline: Deadline) -> None:
-        """Note in the log that the batch is visible: the next batch may be another stream's, after
+    def _note_settled(self, token: PlanToken, view: View, deadline: Deadline) -> None:
+        """Note in the log that a write is visible: the next batch may be another stream's, after
         Kafka has forgotten these transactions."""
+        entry = view.entry
+        if not view.seen or entry.record.settled or not entry.record.needs_settled_note:
+            return
         try:
             change = Change(entry.decision, self._metrics.take_pending(), settled=True)
             self._register.append(follow(token, entry), change, deadline.within(_NOTE_S))

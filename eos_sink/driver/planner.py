@@ -117,11 +117,7 @@ class Planner:
         ):
             view = self._bring_to_rest(deadline)
             if self._source is not None:
-                if query is not None and self._source_checked != query:
-                    from eos_sink.driver.checkpoint_files import check_query
-
-                    check_query(self._source.files, query)
-                view = self._check_source(self._source, view, deadline)
+                view = self._check_source(self._source, query, view, deadline)
             view, visible = self._read_back(view, deadline)
             self._view = view
             record, decision = view.record, view.decision
@@ -314,8 +310,7 @@ class Planner:
             return member.wait_stable(view.entry.position, soon)
 
         view = View.of(self._names, entry) if self._view is None else self._view.at(entry)
-        actor = Actor(role, fence, look, is_stable)
-        view = bring_to_rest(self._kafka, view, deadline, actor)
+        view = bring_to_rest(self._kafka, view, deadline, Actor(role, fence, look, is_stable))
         if starts:
             run = str(self._run) if new_run else None
             events.emit(Event.RECOVERED, self._names.query, run=run, transactions=view.aborted)
@@ -345,11 +340,17 @@ class Planner:
         if states and not self._register.read(deadline).seq:
             check_unrecorded(self._names, states)
 
-    def _check_source(self, source: SourceReader, view: View, deadline: Deadline) -> View:
+    def _check_source(
+        self, source: SourceReader, query: str | None, view: View, deadline: Deadline
+    ) -> View:
         """Let the position return to the start of a decided batch that has become invisible, if its
         checkpoint is gone: what it had read has to be read again. Then check, once for each
         checkpoint, the batch that Spark has begun; the log knows from then on where the query is.
         """
+        if query is not None and self._source_checked != query:
+            from eos_sink.driver.checkpoint_files import check_query
+
+            check_query(source.files, query)
         if view.lost and not view.doubtful:
             start = source.find_return(view.record, view.lost, deadline)
             if start is not None:

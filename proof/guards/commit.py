@@ -129,10 +129,10 @@ GUARDS = (
         "decided by now.",
         swap(
             _COMMITTER,
-            "abort.fence",
+            "_give_up.fence",
             "return self._register.append(...)",
             "try:\n"
-            "    return self._register.append(follow(plan, view.entry), change, deadline)\n"
+            "    return self._register.append(follow(token, view.entry), change, deadline)\n"
             "except (SupersededError, CommitFailedError):\n"
             "    return view.entry",
         ),
