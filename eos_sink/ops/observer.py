@@ -123,7 +123,9 @@ class Observer:
             if state.transaction.transactional_id.startswith(self._prefix)
         )
         unrecorded = () if known else self._list_unrecorded(deadline)
-        holders = self._find_holders(queries, ends, deadline)
+        written = {self._admin.log_topic, *(topic for each in queries for topic in each.topics)}
+        ends = {topic: ends[topic] for topic in sorted(written & ends.keys())}
+        holders = self._find_holders(ends, deadline)
         found = Snapshot(
             at_ms,
             log,
@@ -135,6 +137,7 @@ class Observer:
             unrecorded,
             tuple(holders),
             self._is_whole,
+            ends,
         )
         self._was_silent = found.silent
         return found
@@ -300,16 +303,12 @@ class Observer:
                 found[name] = answer
         return found
 
-    def _find_holders(
-        self, queries: Iterable[QueryStatus], ends: Ends, deadline: Deadline
-    ) -> list[Holder]:
-        """Find who holds up readers of what queries have written, and of the log, but for
-        transactions that are under way."""
+    def _find_holders(self, ends: Ends, deadline: Deadline) -> list[Holder]:
+        """Find who holds up readers, but for transactions that are under way."""
         share, found = _share(deadline), list[Holder]()
-        topics = {self._admin.log_topic, *(topic for each in queries for topic in each.topics)}
-        for topic in sorted(topics & ends.keys()):
+        for topic, partitions in ends.items():
             with self._collect_problems():
-                found += find_holders(self._admin, topic, ends[topic], share)
+                found += find_holders(self._admin, topic, partitions, share)
         now = self._clock_ms()
         return [each for each in found if each.state is None or each.hangs or each.is_late(now)]
 

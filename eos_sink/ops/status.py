@@ -254,6 +254,7 @@ class Snapshot:
             all of the log was read.
         holders: what readers of these topics wait for, without transactions that are under way.
         is_whole: all partitions of the log were read.
+        ends: of the log, and of the topics that the latest decisions have written to.
     """
 
     at_ms: int
@@ -266,12 +267,7 @@ class Snapshot:
     unrecorded: tuple[str, ...] | None = ()
     holders: tuple[Holder, ...] = ()
     is_whole: bool = True
-
-    @property
-    def ends(self) -> Ends:
-        """The ends of the topics that the latest decisions have written to."""
-        topics = {topic: each.ends for each in self.queries for topic in each.topics}
-        return {topic: ends[topic] for topic, ends in sorted(topics.items()) if topic in ends}
+    ends: Ends = field(default_factory=dict)
 
     @property
     def silent(self) -> bool:

@@ -40,7 +40,7 @@ def test_each_batch_that_the_driver_wrote_is_seen_settled() -> None:
     assert [each.kind for each in found] == [EventKind.STARTED, *once, *once]
     assert [each.rows for each in found] == [0, 1, 0, 2, 0]
     assert watching.kinds() == []
-    assert [*watching.look.ends] == [TOPIC]
+    assert [*watching.look.ends] == [world.options.log_topic, TOPIC]
 
 
 def test_a_batch_write_whose_record_says_that_it_is_settled_is_seen_settled_once() -> None:

@@ -26,6 +26,7 @@ from eos_sink.metrics.names import STEP_SECONDS, Count, Gauge
 from eos_sink.ops.exporter import ReaderDelays, Scraper, write_text
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.clock import FakeClock
+from tests.fakes.kafka import FakeKafka
 from tests.prometheus.promtool import METRICS, promtool
 from tests.protocol.checkpoint import Checkpoint
 from tests.protocol.driver import Driver, Timed
@@ -106,7 +107,7 @@ def test_the_metrics_of_a_query_are_those_of_its_latest_record_and_of_the_cluste
     assert found[f"{STEP_SECONDS}_count"][query, "settle"] == 1
     assert found["eos_sink_last_step_seconds"][query, "vote"] == 2.0
     assert found["eos_sink_exporter_cluster_up"][()] == 1
-    assert found["eos_sink_reader_delay_offsets"] == {(TOPIC,): 0}
+    assert found["eos_sink_reader_delay_offsets"] == {("__eos_sink_log",): 0, (TOPIC,): 0}
     assert "eos_sink_least_time_left_seconds" not in found
 
 
@@ -127,7 +128,7 @@ def test_a_batch_that_the_driver_wrote_is_settled_and_counted() -> None:
     assert told["eos_sink_inline_batches_total"] == 2
     assert told["eos_sink_transactions_total"] == 2
     assert told["eos_sink_unsettled"] == told["eos_sink_doubtful_partitions"] == 0
-    assert found["eos_sink_reader_delay_offsets"] == {(TOPIC,): 0}
+    assert found["eos_sink_reader_delay_offsets"] == {("__eos_sink_log",): 0, (TOPIC,): 0}
 
 
 def test_open_transactions_are_shown_with_their_age_and_the_delay_of_readers(world: World) -> None:
@@ -143,6 +144,18 @@ def test_open_transactions_are_shown_with_their_age_and_the_delay_of_readers(wor
     assert first["eos_sink_least_time_left_seconds"][query,] <= 60
     scraped.clock.advance(30)
     assert scraped.samples()["eos_sink_readers_held_seconds"][TOPIC,] == 30
+
+
+def test_a_transaction_that_hangs_in_the_log_is_measured_as_in_a_topic(world: World) -> None:
+    Timed(world).run(0, [b"a"])
+    foreign = FakeKafka(world.cluster).log_producer("other", 60_000)
+    foreign.init(Deadline(30))
+    foreign.begin()
+    foreign.produce(world.options.log_topic, b"x", key=b"other", partition=0)
+    scraped, log = Scraped(world), (world.options.log_topic,)
+    assert scraped.samples()["eos_sink_reader_delay_offsets"][log] == 1
+    scraped.clock.advance(30)
+    assert scraped.samples()["eos_sink_readers_held_seconds"][log] == 30
 
 
 def test_the_driver_s_own_transaction_is_open_too_and_has_a_timeout_of_its_own(
