@@ -90,6 +90,7 @@ _MOVED = (
 _OF_MOVED = (
     "batch=batch.batch partitions rows stream=batch.stream query=former.query prefix=former.prefix"
 )
+_LOOK_FOR_ROWS = "Set the offsets of group {group} to the first rows that are not in the topic"
 _OF_RIVAL = "seq? planned? by?"
 _PLAN_TOO_OLD = (
     "the driver's membership in group {names.group} has ended, {minutes:g} min after its process "
@@ -158,6 +159,11 @@ class Text(NamedTuple):
     remedy: str
     data: str = ""
     action: Action | None = None
+
+    @property
+    def looks_for_rows(self) -> bool:
+        """True if the operator has to look which rows are in the topic."""
+        return _LOOK_FOR_ROWS in self.remedy
 
 
 class Reason:
@@ -725,8 +731,7 @@ class Reason:
         "{begins_new}, and where the query stands in its source only its old checkpoint knows, "
         "since {stale_since} without eos.source.group.id. With that one, the next batch makes it "
         "known.",
-        "Set the offsets of group {group} to the first rows that are not in the topic, accept them "
-        "with {offsets} --use group, and start the query again.",
+        f"{_LOOK_FOR_ROWS}, accept them with {{offsets}} --use group, and start the query again.",
         _OF_STREAM,
     )
     POSITION_OF_OLD_TOPIC = Text(
@@ -734,8 +739,7 @@ class Reason:
         "the query cannot go on where its checkpoint stands: {gone}. The decision log does not "
         "know where it stands, since {stale_since} without eos.source.group.id. Nothing was "
         "written.",
-        "Set the offsets of group {group} to the first rows that are not in the topic, and accept "
-        "them with {offsets} --use group. {anew}",
+        f"{_LOOK_FOR_ROWS}, and accept them with {{offsets}} --use group. {{anew}}",
         "places",
     )
     LOST_STATE = Text(
@@ -814,8 +818,7 @@ class Reason:
         OperatorNeededError,
         "the query cannot go on where it stands in its source: {gone}. The log was cut off there, "
         "and nothing tells which of its rows are new. Nothing was written.",
-        "Set the offsets of group {group} to the first rows that are not in the topic, and accept "
-        "them with {offsets} --use group. {restart}",
+        f"{_LOOK_FOR_ROWS}, and accept them with {{offsets}} --use group. {{restart}}",
         "places",
     )
     ROWS_GONE_BEFORE_GROUP = Text(

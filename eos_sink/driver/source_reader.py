@@ -45,9 +45,6 @@ from eos_sink.protocol.source_rules import (
 from eos_sink.protocol.values import Offsets
 from eos_sink.sink_options import SinkOptions, SourceOptions
 
-# The operator has to look which rows are in the topic.
-_ASK_FOR_ROWS = {Reason.POSITION_UNKNOWN, Reason.POSITION_OF_OLD_TOPIC, Reason.ROWS_CUT}
-
 
 class SourceReader:
     """Reads and checks the source's offsets of one query's batches.
@@ -209,7 +206,7 @@ class SourceReader:
         if any(each.stream == batch.stream and each.batch >= number for each in record.decided):
             # A replay, or an old checkpoint, which the tasks refuse.
             if note is not None:
-                self._check_noted(record, self.read(record, batch, deadline), note)
+                self._check_noted(record, self.read(record, batch, deadline), note, deadline)
             return None
         if is_new_stream(record, batch):
             former = self.check_former(record, batch, deadline)
@@ -224,7 +221,7 @@ class SourceReader:
             ):
                 raise self.refuse_begun(batch, note, deadline)
         now = self.read(record, batch, deadline)
-        self._check_noted(record, now, note, former)
+        self._check_noted(record, now, note, deadline, former)
         try:
             moved = self.check(record, now, deadline)
         except OperatorNeededError:
@@ -239,6 +236,7 @@ class SourceReader:
         record: LogRecord,
         now: SourceBatch,
         note: StartNote | None,
+        deadline: Deadline,
         former: tuple[QueryNames, LogRecord] | None = None,
     ) -> None:
         """Check that the offsets are not of topics that were made again since a start's note.
@@ -250,7 +248,10 @@ class SourceReader:
             OperatorNeededError: they may be; see `of_old_topics`.
         """
         if note and (is_old := of_old_topics(record, now, note)):
-            raise self._moved_group(*former) if former else is_old
+            if former:
+                raise self._moved_group(*former)
+            self._await_readers(record, is_old, deadline)
+            raise is_old
 
     def check_former(
         self, own: LogRecord, batch: BatchId | None, deadline: Deadline
@@ -346,9 +347,13 @@ class SourceReader:
         try:
             return judge(handover)
         except EosSinkError as error:
-            if error.stop and error.stop[0] in _ASK_FOR_ROWS and record.decision:
-                await_readers(self._kafka, record.decision.topics, deadline)
+            self._await_readers(record, error, deadline)
             raise
+
+    def _await_readers(self, record: LogRecord, error: EosSinkError, deadline: Deadline) -> None:
+        """Where an operator has to look which rows are there, let all of them be seen first."""
+        if error.stop and error.stop[0].looks_for_rows and record.decision:
+            await_readers(self._kafka, record.decision.topics, deadline)
 
     def _check_movers(
         self,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
+from tenacity import nap
 
 from eos_sink.errors import (
     ClusterError,
     ConfigurationError,
     OperatorNeededError,
+    OutcomeUnknownError,
 )
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.messages import Reason
@@ -36,7 +39,7 @@ from tests.protocol.source import (
     reading_world,
     source_options,
 )
-from tests.protocol.world import batch_options, given_options, late_attempt, options
+from tests.protocol.world import TOPIC, batch_options, given_options, late_attempt, options
 
 START = {0: 0, 1: 0}
 
@@ -572,6 +575,30 @@ class TestATopicThatIsGone:
         assert refuse(reader).data["begins"] == {MORE: {"0": 5}}
         assert number == reader.number
         assert self.find(world, INPUT, MORE) == {INPUT: {"0": 2, "1": 2}, MORE: {"0": -2}}
+
+    def test_and_made_again_under_a_start_asks_for_its_rows_once_they_can_be_seen(
+        self, reader: Reader, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Only the start's note tells that it was made again."""
+        world, given = reader.world, reader.world.options
+        world.options = replace(given, source=None)
+        reader.restart()
+        reader.run()
+        world.options = given
+        reader.begin()
+        self.make_again(world, 2)
+        produce_topic(world, INPUT, 8, lambda p, number: b"new %d-%d" % (p, number))
+        other = FakeKafka(world.cluster).producer("other", 900_000)
+        other.init(Deadline(30))
+        other.begin()
+        other.produce(TOPIC, b"not yet", partition=0)
+        monkeypatch.setattr(Deadline.__init__, "__defaults__", (world.cluster.clock,))
+        monkeypatch.setattr(nap, "time", SimpleNamespace(sleep=world.cluster.clock.advance))
+        with pytest.raises(OutcomeUnknownError, match=r"a transaction is open in out\[0\]"):
+            reader.restart().planner.plan()
+        other.abort(Deadline(30))
+        with pytest.raises(OperatorNeededError, match="first rows that are not in the topic"):
+            reader.restart().planner.plan()
 
     def test_where_a_log_was_cut_off_an_operator_chooses_the_offsets(self, reader: Reader) -> None:
         """The rows behind the cut may be new ones, and those before it are visible."""
