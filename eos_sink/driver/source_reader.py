@@ -307,15 +307,14 @@ class SourceReader:
         location = shown_location(self._source.checkpoint)
         if batch.batch or self.files.latest_commit() is not None:
             return stop(Reason.BEGUN_ELSEWHERE, batch=batch, wrong=wrong, location=location)
-        if noted and noted.gone == batch.source:
-            # The next checkpoint begins where the note says, which is of a later start.
-            return stop(Reason.BEGUN_BEFORE, batch=batch, wrong=wrong, location=location)
-        # Where the group is tells more than where this batch begins.
-        check_foreign_group(begins, self._kafka.group_offsets(self._source.group, deadline))
-        ids = self._kafka.topic_ids({topic for topic, _ in begins}, deadline)
-        ids = {**ids, **(noted.topics if noted else {})}
-        note = StartNote(batch.source, None, begins, ids, noted.gone if noted else None)
-        write_note(self._kafka, self._names, self._source.group, note, deadline)
+        # Otherwise the next checkpoint begins where the note says, which is of a later start.
+        if noted is None or noted.gone != batch.source:
+            # Where the group is tells more than where this batch begins.
+            check_foreign_group(begins, self._kafka.group_offsets(self._source.group, deadline))
+            ids = self._kafka.topic_ids({topic for topic, _ in begins}, deadline)
+            ids = {**ids, **(noted.topics if noted else {})}
+            note = StartNote(batch.source, None, begins, ids, noted.gone if noted else None)
+            write_note(self._kafka, self._names, self._source.group, note, deadline)
         return stop(Reason.BEGUN_BEFORE, batch=batch, wrong=wrong, location=location)
 
     def _judge(
