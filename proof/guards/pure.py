@@ -127,6 +127,7 @@ FUNCTIONS = (
     Function(_MODEL, "LogRecord.is_new_stream", (_RECORD,)),
     Function(_MODEL, "LogRecord.written_before", (_RECORD,)),
     Function(_MODEL, "SourcePosition.after", (_RECORD,)),
+    Function(_MODEL, "SourcePosition.is_beyond", (_MOVES,)),
     Function(_MODEL, "Decision.is_invisible", (_DECIDED,)),
     Function(_MODEL, "Decision.needs_completion", (_DECIDED,)),
     Function(
@@ -150,12 +151,14 @@ FUNCTIONS = (
     Function(_SOURCE, "returns_to_start", (_MOVES,)),
     Function(_SOURCE, "is_new_stream", (_MOVES,)),
     Function(_SOURCE, "last_stream", (_MOVES,)),
+    Function(_SOURCE, "is_untracked", (_MOVES,)),
     Function(
         _SOURCE,
         "SourceLogs.find_gone",
         (_MOVES, _BEGINS),
         {"_lacks: offset <= first": "at the first offset nothing is gone"},
     ),
+    Function(_SOURCE, "SourceLogs.find_cut", (_MOVES, _BEGINS)),
     Function(_SOURCE, "SourceBatch.moves", (_MOVES,)),
     Function(
         _HANGING,

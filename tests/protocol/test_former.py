@@ -64,6 +64,7 @@ OTHER_DIGEST = replace(frame(5, run="before"), digest=0)
         (ROW, there(decided(6), BatchId("s", 3)), RETIRED),
         (ROW, there(decided(4, "z"), BatchId("s", 4)), None),
         (ROW, there(decided(4, "z"), BatchId("s", 5)), FOLLOWED),
+        (ROW, there(None, BatchId("s", 5)), RETIRED),
         # Two checkpoints of one query, or two queries.
         (ROW, moves(there(decided(4, "z"), BatchId("s", 4))), Reason.MOVED_GROUP),
         (ROW, moves(there(decided(4, "z"), BatchId("s", 4)), "another"), None),

@@ -24,7 +24,7 @@ from eos_sink.protocol.source_rules import (
     last_stream,
     returns_to_start,
 )
-from eos_sink.protocol.values import Position
+from eos_sink.protocol.values import Place, Position
 
 A, B, OTHER = ("in", 0), ("in", 1), ("else", 0)
 BATCH, ONCE = BatchId("s", 4), BatchId.numbered_by(Numbering.ONCE, "", 4)
@@ -56,6 +56,23 @@ def test_a_position_that_only_the_checkpoint_knows(record: LogRecord, expected: 
 def test_rows_that_a_batch_would_read_again(at: int, expected: bool) -> None:
     assert KNOWN.is_beyond({A: at, B: 7}) is expected
     assert not KNOWN.is_beyond({("new", 0): 0})
+
+
+@pytest.mark.parametrize(
+    ("logs", "expected"),
+    [
+        ({A: (0, 9)}, {A: 9}),
+        ({A: (0, 10), B: (0, 6)}, {B: 6}),
+        ({A: (0, 9), OTHER: (0, 4)}, {A: 9}),
+    ],
+    ids=["one that is there", "up to the position", "made again"],
+)
+def test_a_log_that_ends_before_the_position_was_cut_off(
+    logs: dict[Place, tuple[int, int]], expected: dict[Place, int]
+) -> None:
+    found = SourceLogs({"in": "1", "else": "new"}, logs).find_cut(KNOWN, frozenset({"in", "else"}))
+    assert found == expected
+    assert SourceLogs({"in": "1"}, logs).find_cut(KNOWN, frozenset({"else"})) == {}
 
 
 def test_a_batch_leaves_what_is_not_read_any_more_where_it_was() -> None:
