@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from eos_sink.errors import ClusterError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, PartitionOffsets, Unseen
 from eos_sink.kafka_config.acls import Acl, Resource
@@ -95,5 +96,5 @@ def _list_offsets(
     return found
 
 
-def _unseen_topic(name: str, why: Unseen, needs: str) -> Exception:
+def _unseen_topic(name: str, why: Unseen, needs: str) -> ClusterError:
     return why.error(f"Topic {name} cannot be seen", [Acl(needs, Resource.TOPIC, name)])
