@@ -45,6 +45,7 @@ class ConfluentMember:
         self._assigned = False
         self._fatal: KafkaError | None = None
         self._why = ""
+        self._refused = ""
         self._joined_as: bytes | None = None
         self._consumer = Consumer(
             {
@@ -74,10 +75,11 @@ class ConfluentMember:
                     "Check that the group coordinator (topic __consumer_offsets) is available and "
                     "that the principal may read the group, then start again."
                 )
+                why = self._refused or self._why
                 raise ClusterError(
                     f"The query's driver could not join group {self._group} within "
-                    f"{deadline.seconds:.0f} s{self._why}.",
-                    remedy=remedy_for(self._why, remedy),
+                    f"{deadline.seconds:.0f} s{why}.",
+                    remedy=remedy_for(why, remedy),
                 )
             self._check(min(_JOIN_POLL_S, deadline.left))
         self._joined_as = self._metadata()
@@ -159,6 +161,8 @@ class ConfluentMember:
     def _note_error(self, error: KafkaError) -> None:
         if error.fatal():
             self._fatal = error
-        if error.code() != KafkaError._ALL_BROKERS_DOWN:
-            said = error.str()
-            self._why = f": {describe_refusal(said) if is_refusal(error) else said}"
+        if is_refusal(error):
+            # What is said later, of a connection that is lost, hides the cause.
+            self._refused = f": {describe_refusal(error.str())}"
+        elif error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self._why = f": {error.str()}"
