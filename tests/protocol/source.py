@@ -64,6 +64,9 @@ class ReadingWorld(World):
 
     def judged(self, expected: list[bytes]) -> list[bytes]:
         self.accept()
+        if any(decision.override.accepted for decision in self.judge.decisions()[-1:]):
+            # An operator lets what is there stand, whatever Spark reads for it by now.
+            return []
         return [row for row in expected if row not in self.accepted]
 
     def limit(self, asked: Mapping[int, int]) -> Ends:

@@ -212,6 +212,15 @@ def test_nobody_is_asked_which_rows_are_there_before_all_can_be_seen() -> None:
     assert play(SourcePlot((*changes, *deleted), keeps=True)).violations == []
 
 
+def test_what_an_operator_lets_stand_is_past_whatever_is_read_for_it_by_now() -> None:
+    """The source is made again before the replay: its rows are read behind the batch."""
+    again = Strike(Fault.SOURCE_AGAIN, 221), Strike(Fault.SOURCE_AGAIN, 319)
+    story = SourceStory(SourcePlot((Strike(Fault.KILL_RUN, 187), *again), resets=True))
+    assert story.play().violations == []
+    assert any(decision.override.accepted for decision in story.world.judge.decisions())
+    assert story.world.visible() == story.world.rows()
+
+
 def test_a_former_identity_is_named_with_the_topic_of_its_frames() -> None:
     foreach = Strike(Fault.OTHER_WAY, 285), Strike(Fault.OTHER_TOPIC, 286)
     switch = Strike(Fault.SWITCH, 290, 200), Strike(Fault.SWITCH, 294), Strike(Fault.KILL_RUN, 295)
