@@ -28,10 +28,14 @@ def look(admin: FakeAdmin, names: QueryNames, most: int = 1000) -> BatchEvidence
 
 
 class Operator:
-    """Uses `eos-sink resolve`."""
+    """Uses `eos-sink resolve`.
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    Args:
+        names: of the query; None: as the world's is.
+    """
+
+    def __init__(self, world: World, names: QueryNames | None = None) -> None:
+        self._world, self._names = world, names
         self._admin = FakeAdmin(world.cluster)
 
     @property
@@ -44,7 +48,7 @@ class Operator:
         At(self.process, "member.join", Moment.AFTER, deed)
 
     def looks(self, most: int = 1000) -> BatchEvidence:
-        return look(self._admin, self._world.options.names, most)
+        return look(self._admin, self._names or self._world.options.names, most)
 
     def chooses(
         self,

@@ -460,7 +460,8 @@ class SourceStory:
     def _choose(self, remedy: str) -> bool:
         """Do one of the things that are offered, each time another one, if it can be done."""
         ways = {**dict.fromkeys(_COPIES, self._restore)}
-        ways |= {"--accept": self._give_up, "--forget": self._repeat}
+        chosen = {"--accept": self._give_up, "--forget": self._repeat}
+        ways |= {words: partial(way, remedy) for words, way in chosen.items()}
         ways["--give-up-state"] = partial(self._give_up_state, remedy)
         offered = sorted((remedy.find(words), words) for words in ways if words in remedy)
         first, self._turn = self._turn, self._turn + 1
@@ -471,16 +472,16 @@ class SourceStory:
         self._use(Drop(state=True), remedy)
         return True
 
-    def _give_up(self) -> bool:
+    def _give_up(self, remedy: str) -> bool:
         seen = set(self.world.visible())
         self.world.accepted.update(each for each in self.world.rows() if each not in seen)
-        Operator(self.world).chooses(Choice.ACCEPT)
+        Operator(self.world, self._named(remedy)).chooses(Choice.ACCEPT)
         return True
 
-    def _repeat(self) -> bool:
+    def _repeat(self, remedy: str) -> bool:
         """What is visible may be written again."""
         self.world.accepted.update(self.world.settled())
-        Operator(self.world).chooses(Choice.FORGET)
+        Operator(self.world, self._named(remedy)).chooses(Choice.FORGET)
         return True
 
     def _has_changed(self) -> bool:
@@ -515,10 +516,12 @@ class SourceStory:
 
     def _use(self, chosen: Use | Drop, remedy: str) -> None:
         """Run the command, for the query that it names."""
-        kafka = FakeKafka(self.world.cluster)
-        names = next(each for each in self._names if each.query in remedy)
+        kafka, names = FakeKafka(self.world.cluster), self._named(remedy)
         state = read_source(kafka, names, self._group, Deadline(30))
         choose(kafka, names, state, chosen, Deadline(30))
+
+    def _named(self, remedy: str) -> QueryNames:
+        return next(each for each in self._names if each.query in remedy)
 
     def _end_doubts(self, *, is_gone: bool) -> None:
         """Say of each partition whether readers have had its rows. If they were in a topic that was
