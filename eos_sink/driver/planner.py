@@ -346,6 +346,9 @@ class Planner:
         """Let the position return to the start of a decided batch that has become invisible, if its
         checkpoint is gone: what it had read has to be read again. Then check, once for each
         checkpoint, the batch that Spark has begun; the log knows from then on where the query is.
+
+        Args:
+            query: Spark's id of the query, whose checkpoint it has to be; None: it is not known.
         """
         if query is not None and self._source_checked != query:
             from eos_sink.driver.checkpoint_files import check_query

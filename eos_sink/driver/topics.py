@@ -16,8 +16,8 @@ from eos_sink.protocol.values import Place
 
 def list_partitions(
     kafka: Kafka, topics: Collection[str], deadline: Deadline, needs: str
-) -> dict[str, list[Place]]:
-    """The partitions of each of these topics that exists.
+) -> list[Place]:
+    """The partitions of those of these topics that exist, by topic.
 
     Args:
         needs: the operation on them that the query must be allowed to do.
@@ -25,13 +25,13 @@ def list_partitions(
     Raises:
         ClusterError: one cannot be seen.
     """
-    found: dict[str, list[Place]] = {}
+    places: list[Place] = []
     for name, topic in kafka.describe_topics(sorted(topics), deadline, settings=False).items():
         if isinstance(topic, Unseen):
             raise _unseen_topic(name, topic, needs)
         if topic is not None:
-            found[name] = [(name, number) for number in topic.partitions]
-    return found
+            places += ((name, number) for number in topic.partitions)
+    return places
 
 
 def read_logs(
@@ -72,8 +72,7 @@ def await_readers(kafka: Kafka, topics: Collection[str], deadline: Deadline) -> 
     """
     from eos_sink.kafka.retry import retry_until
 
-    partitions = list_partitions(kafka, topics, deadline, "Write").values()
-    places = [place for of_topic in partitions for place in of_topic]
+    places = list_partitions(kafka, topics, deadline, "Write")
     goals = _list_offsets(kafka, places, deadline, "Write")
 
     def held() -> list[str]:

@@ -124,8 +124,8 @@ class Observer:
         )
         unrecorded = () if known else self._list_unrecorded(deadline)
         written = {self._admin.log_topic, *(topic for each in queries for topic in each.topics)}
-        ends = {topic: ends[topic] for topic in sorted(written & ends.keys())}
-        holders = self._find_holders(ends, deadline)
+        written_ends = {topic: ends[topic] for topic in sorted(written & ends.keys())}
+        holders = self._find_holders(written_ends, deadline)
         found = Snapshot(
             at_ms,
             log,
@@ -137,7 +137,7 @@ class Observer:
             unrecorded,
             tuple(holders),
             self._is_whole,
-            ends,
+            written_ends,
         )
         self._was_silent = found.silent
         return found

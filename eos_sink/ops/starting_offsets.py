@@ -210,17 +210,17 @@ class _Query:
 
     def _list_partitions(self, known: Iterable[str]) -> list[Place]:
         selected = self._source.topics
+        named = frozenset[str]()
         if selected is None:
-            names = sorted(known)
+            names = frozenset(known)
         elif selected.names is not None:
-            names = sorted(selected.names)
+            names = named = frozenset(selected.names)
         else:
-            names = sorted(filter(selected.selects, self._kafka.topic_ids(None, self._deadline)))
+            there = self._kafka.topic_ids(None, self._deadline)
+            names = frozenset(filter(selected.selects, there))
         if not names:
             raise stop(Reason.NO_SOURCE_TOPIC)
-        partitions = list_partitions(self._kafka, names, self._deadline, "Read")
-        named = sorted(selected.names or ()) if selected is not None else ()
-        if missing := [name for name in named if name not in partitions]:
-            raise stop(Reason.SOURCE_TOPIC_MISSING, topic=missing[0])
-        places = [place for of_topic in partitions.values() for place in of_topic]
+        places = list_partitions(self._kafka, names, self._deadline, "Read")
+        if missing := named - {topic for topic, _ in places}:
+            raise stop(Reason.SOURCE_TOPIC_MISSING, topic=min(missing))
         return [each for each in places if selected is None or selected.reads(each)]

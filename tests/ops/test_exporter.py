@@ -26,12 +26,11 @@ from eos_sink.metrics.names import STEP_SECONDS, Count, Gauge
 from eos_sink.ops.exporter import ReaderDelays, Scraper, write_text
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.clock import FakeClock
-from tests.fakes.kafka import FakeKafka
 from tests.prometheus.promtool import METRICS, promtool
 from tests.protocol.checkpoint import Checkpoint
 from tests.protocol.driver import Driver, Timed
 from tests.protocol.source import Reader, reading_world
-from tests.protocol.world import TOPIC, World, options
+from tests.protocol.world import TOPIC, World, hold_up_the_log, options
 
 # `Timed` has a clock that goes on by a second at each look: of the 60 seconds of a transaction, two
 # have passed since the driver's began.
@@ -148,10 +147,7 @@ def test_open_transactions_are_shown_with_their_age_and_the_delay_of_readers(wor
 
 def test_a_transaction_that_hangs_in_the_log_is_measured_as_in_a_topic(world: World) -> None:
     Timed(world).run(0, [b"a"])
-    foreign = FakeKafka(world.cluster).log_producer("other", 60_000)
-    foreign.init(Deadline(30))
-    foreign.begin()
-    foreign.produce(world.options.log_topic, b"x", key=b"other", partition=0)
+    hold_up_the_log(world, 60_000)
     scraped, log = Scraped(world), (world.options.log_topic,)
     assert scraped.samples()["eos_sink_reader_delay_offsets"][log] == 1
     scraped.clock.advance(30)

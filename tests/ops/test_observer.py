@@ -29,7 +29,7 @@ from tests.fakes.kafka import FakeControl, FakeKafka
 from tests.fakes.producer import FakeProducer
 from tests.ops.operator import Eye
 from tests.protocol.driver import Driver, decide_and_die
-from tests.protocol.world import TOPIC, World, late_attempt, options
+from tests.protocol.world import TOPIC, World, hold_up_the_log, late_attempt, options
 
 NAMES = QueryNames("eos-sink-", "orders-0123456789")
 OPEN = TransactionStatus.ONGOING
@@ -325,10 +325,7 @@ def test_a_transaction_that_ends_between_two_questions_holds_up_no_one(
 def test_a_transaction_that_hangs_in_the_log_holds_up_every_query_there(world: World) -> None:
     """Kafka 4 may forget to end one; a start of the query waits for it."""
     Driver(world).run(0, [b"a"])
-    foreign = FakeKafka(world.cluster).log_producer("other", 60_000)
-    foreign.init(Deadline(30))
-    foreign.begin()
-    foreign.produce(world.options.log_topic, b"x", key=b"other", partition=0)
+    hold_up_the_log(world, 60_000)
     assert kinds(Eye(world)) == []
     world.cluster.clock.advance(59)
     eye = Eye(world)

@@ -31,7 +31,7 @@ from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeKafka, FakeMember
 from tests.fakes.process import At, Moment
 from tests.protocol.driver import STREAM, Driver
-from tests.protocol.world import World, late_attempt
+from tests.protocol.world import World, hold_up_the_log, late_attempt
 
 NOON_MS = 1_700_000_000_000
 
@@ -182,14 +182,6 @@ def test_a_planner_whose_turn_has_failed_checks_again(world: World) -> None:
     one.plans.process.hook = lambda name, _: calls.append(name)
     one.run(2, [b"c"])
     assert [name for name in calls if "check" in name]
-
-
-def hold_up_the_log(world: World, timeout_ms: int) -> None:
-    """The driver of another query leaves its transaction open there."""
-    stranger = FakeKafka(world.cluster).log_producer("stranger", timeout_ms)
-    stranger.init(Deadline(5))
-    stranger.begin()
-    stranger.produce(world.options.log_topic, b"", key=b"stranger", partition=0)
 
 
 @pytest.mark.usefixtures("heartbeat")

@@ -9,11 +9,13 @@ from functools import lru_cache
 from itertools import pairwise
 
 from eos_sink.decision_log.codec import decode, is_claim
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol.model import Decision, LogRecord
 from eos_sink.protocol.values import Transaction, TransactionStatus
 from eos_sink.sink_options import SinkOptions
 from tests.fakes.cluster import FakeCluster
+from tests.fakes.kafka import FakeKafka
 from tests.fakes.log import Entry, Outcome, Topic, Txn
 from tests.protocol.checkpoint import Checkpoint, Ends
 
@@ -274,6 +276,14 @@ def open_ids(world: World) -> list[str]:
 def late_attempt(world: World, slot: int, partition: int) -> None:
     """A zombie task inits the id of a newer one, and aborts what that left open."""
     world.cluster.coordinator.init(world.options.names.task(slot, partition), 60_000)
+
+
+def hold_up_the_log(world: World, timeout_ms: int) -> None:
+    """The driver of another query leaves its transaction open there."""
+    stranger = FakeKafka(world.cluster).log_producer("stranger", timeout_ms)
+    stranger.init(Deadline(5))
+    stranger.begin()
+    stranger.produce(world.options.log_topic, b"", key=b"stranger", partition=0)
 
 
 def _decisions_in(entries: Iterable[Entry]) -> list[Decision]:
