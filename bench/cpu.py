@@ -46,8 +46,8 @@ class CpuClock:
     def read(self) -> dict[str, float]:
         """Seconds by name; empty on a system that has no /proc.
 
-        What a process had used at the last reading stays in the sum after its end: no other
-        process counts the children of a killed parent. A process that does not exist counts 0.
+        What a process had used at the last reading stays in the sum after its end, whether its
+        parent has waited for it or not. A process that does not exist counts 0.
         """
         found = _read_processes()
         if not found:
@@ -89,20 +89,29 @@ class _Family:
     def __init__(self, top: int) -> None:
         self._top = top
         self._known: dict[int, _Process] = {}
-        self._orphans = 0.0
+        self._lost = 0.0
 
     def read(self, found: Mapping[int, _Process], part: Part) -> float:
         top = found.get(self._top)
         if top is None:
             return 0.0
-        now = {pid: each for pid, each in found.items() if self._has(found, pid)}
+        below = {pid: each for pid, each in found.items() if self._has(found, pid)}
+        family = {self._top: top, **below}
+        # By the nearest ancestor that is left. It counts those that it has waited for: none, if it
+        # ignores SIGCHLD, as Spark's daemon does.
+        ended: dict[int, float] = {}
         for pid, each in self._known.items():
-            # Its parent has waited for it, and counts it, unless that is gone as well.
-            if pid not in now and each.parent not in now and each.parent != self._top:
-                self._orphans += each.own + each.reaped
-        self._known = now
-        below = top.reaped + self._orphans + sum(each.own + each.reaped for each in now.values())
-        return {Part.OWN: top.own, Part.BELOW: below, Part.ALL: top.own + below}[part]
+            if pid not in family:
+                left = each.parent
+                while left not in family:
+                    left = self._known[left].parent
+                ended[left] = ended.get(left, 0.0) + each.own + each.reaped
+        for pid, seconds in ended.items():
+            counted = family[pid].reaped - self._known.get(pid, family[pid]).reaped
+            self._lost += max(0.0, seconds - counted)
+        self._known = family
+        used = top.reaped + self._lost + sum(each.own + each.reaped for each in below.values())
+        return {Part.OWN: top.own, Part.BELOW: used, Part.ALL: top.own + used}[part]
 
     def _has(self, found: Mapping[int, _Process], pid: int) -> bool:
         """Whether the process is a descendant."""
