@@ -15,6 +15,7 @@ from bench import RESULTS
 from bench.pages import (
     end_to_end,
     eos_performance,
+    restart,
     scale,
     sinks,
     small_batches,
@@ -45,6 +46,7 @@ PUBLICATIONS: tuple[Publication, ...] = (
     source_offsets.PUBLICATION,
     end_to_end.PUBLICATION,
     timeline.PUBLICATION,
+    restart.PUBLICATION,
     *eos_performance.PUBLICATIONS,
     upstream.PUBLICATION,
     MEMORY,

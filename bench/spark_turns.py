@@ -160,6 +160,8 @@ def start_spark(tasks: int, sockets: bool = True) -> SparkSession:
         .master(f"local[{tasks}]")
         .config("spark.driver.extraClassPath", f"{spark_kafka_jars(to_stderr)}/*")
         .config("spark.ui.enabled", "false")
+        # A query that is stopped in a task leaves Arrow buffers behind (bench/upstream.md).
+        .config("spark.driver.extraJavaOptions", "-XX:MaxDirectMemorySize=4g")
         # On in conf/spark-defaults.conf. Spark's own Kafka sink does not use Python.
         .config("spark.python.unix.domain.socket.enabled", str(sockets).lower())
         .config("spark.ui.showConsoleProgress", "false")

@@ -39,6 +39,7 @@ TITLES = {
     "flink": "Flink's KafkaSink, EXACTLY_ONCE",
 }
 _STREAMS = (OURS, THEIRS, FLOOR, "noop")
+_PARTS = {"spark": "Spark's JVM", "python": "Python workers", "broker": "broker"}
 _MAIN = "100 B"
 # The aims: of the rows of Spark's own sink, and of the time that it takes for a small batch.
 _TIMES, _MEDIAN_MS, _P95_MS = 1.2, 40, 80
@@ -92,6 +93,9 @@ def lines(results: Results) -> Iterator[str]:
     yield f"CPU seconds for a million rows of shape {_MAIN}; medians."
     yield ""
     yield from _cpu(result, _MAIN)
+    yield "The same of each shape, kafka-eos / Spark's own, and in all if the rows are dropped:"
+    yield ""
+    yield from _cpu_by_shape(result)
     if list(result.having("rate")):
         yield "### The limit"
         yield ""
@@ -118,10 +122,7 @@ def _of_floor(result: Result, shape: str) -> str:
 
 
 def _cpu_ratio(result: Result, shape: str) -> str:
-    ours, theirs = (
-        sum(each.spread.median for each in result.having("cpu", peer=peer, shape=shape))
-        for peer in (OURS, THEIRS)
-    )
+    ours, theirs = (sum(_used(result, peer, shape).values()) for peer in (OURS, THEIRS))
     return f"{ours / theirs:.2f}" if ours and theirs else ""
 
 
@@ -131,18 +132,31 @@ def _rate(result: Result, peer: str, shape: dict[str, Any]) -> str:
 
 
 def _cpu(result: Result, shape: str) -> Iterator[str]:
-    parts = {"spark": "Spark's JVM", "python": "Python workers", "broker": "broker"}
     rows = []
     for peer, title in TITLES.items():
-        used = {
-            str(each.labels["whose"]): each.spread.median
-            for each in result.having("cpu", peer=peer, shape=shape)
-        }
-        if used:
-            own = sum(seconds for whose, seconds in used.items() if whose not in parts)
-            cells = [f"{used[part]:.2f}" if part in used else "" for part in parts]
+        if used := _used(result, peer, shape):
+            own = sum(seconds for whose, seconds in used.items() if whose not in _PARTS)
+            cells = [f"{used[part]:.2f}" if part in used else "" for part in _PARTS]
             rows.append((title, *cells, f"{own:.2f}" if own else "", f"{sum(used.values()):.2f}"))
-    yield from table(("", *parts.values(), "its own process", "all"), rows)
+    yield from table(("", *_PARTS.values(), "its own process", "all"), rows)
+
+
+def _cpu_by_shape(result: Result) -> Iterator[str]:
+    rows = []
+    for shape in result.parameters["shapes"]:
+        ours, theirs, floor = (_used(result, peer, shape["name"]) for peer in (OURS, THEIRS, FLOOR))
+        if ours and theirs and floor:
+            cells = [f"{number(ours[part])} / {number(theirs[part])}" for part in _PARTS]
+            rows.append((shape["name"], *cells, number(sum(floor.values()))))
+    yield from table(("shape", *_PARTS.values(), "rows dropped, all"), rows)
+
+
+def _used(result: Result, peer: str, shape: str) -> dict[str, float]:
+    """CPU seconds of each process for a million rows."""
+    return {
+        str(each.labels["whose"]): each.spread.median
+        for each in result.having("cpu", peer=peer, shape=shape)
+    }
 
 
 def _limits(result: Result) -> Iterator[str]:
