@@ -67,6 +67,8 @@ class Query:
         """Write the next batch, a task for the rows of each partition, some at the same time."""
         self._batch += 1
         batch = BatchId(self.topic, self._batch)
+        # Spark's commit process does so at the end of the batch before.
+        self.committer.prepare()
 
         def write(partition: int, rows: Rows) -> TaskReport:
             return TaskWriter(self._of_tasks, self._options, plan).write(batch, partition, rows)
