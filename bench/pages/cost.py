@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bench.pages.end_to_end import NAME as _END_TO_END
+from bench.pages.end_to_end import times_as_old
 from bench.pages.publication import (
     PERFORMANCE_PAGE,
     Publication,
@@ -15,7 +17,6 @@ from bench.pages.publication import (
 from bench.result import Label, Result, Series, ratio
 
 _SINKS, _SMALL, _SPARK, _SETTLE, _MEMORY = "sinks", "small-batches", "eos-spark", "settle", "memory"
-_END_TO_END = "end-to-end"
 _OURS, _THEIRS = "kafka-eos", "kafka"
 _DEFAULTS = "default `batch.size` (16 KiB, 1,000,000 bytes)"
 _SHAPES = {
@@ -77,13 +78,11 @@ def _visible(result: Result) -> Iterator[_Row]:
 
 def _end_to_end(result: Result) -> Iterator[_Row]:
     for part in ("p50", "p99"):
-        found = [_one(result, part, peer=peer) for peer in (_THEIRS, _OURS)]
-        if None in found:
-            continue
-        theirs, ours = (each for each in found if each is not None)
+        theirs, ours = (
+            number(result.one(part, peer=peer).spread.median) for peer in (_THEIRS, _OURS)
+        )
         what = f"ms from a row's creation to a reader, no trigger interval, {part}"
-        compared = f"{number(ratio(ours.samples, theirs.samples).median)} times"
-        yield what, number(theirs.spread.median), number(ours.spread.median), compared
+        yield what, theirs, ours, f"{number(times_as_old(result, part))} times"
 
 
 def _commits(result: Result) -> Iterator[_Row]:
@@ -107,10 +106,10 @@ def _one(result: Result, what: str, **labels: Label) -> Series | None:
 
 
 _ANSWERS = {
-    _SINKS: _rates,
-    _SMALL: _small,
-    _SPARK: _visible,
     _END_TO_END: _end_to_end,
+    _SPARK: _visible,
+    _SMALL: _small,
+    _SINKS: _rates,
     _SETTLE: _commits,
     _MEMORY: _memory,
 }

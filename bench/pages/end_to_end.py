@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import matplotlib as mpl
+from matplotlib import pyplot as plt
+
 from bench.pages.publication import (
     RESULTS_PAGE,
     Publication,
@@ -14,6 +17,7 @@ from bench.pages.publication import (
     table,
 )
 from bench.result import Result, ratio
+from eos_sink_lab.verify.pages import BLUE, INK, STYLE, WIDTH, render_svg
 
 NAME = "end-to-end"
 OURS, THEIRS, ASYNC = "kafka-eos", "kafka", "asynchronous progress"
@@ -26,6 +30,7 @@ _TITLES = {
     FLINK: "Flink's KafkaSink, exactly once, a checkpoint every second",
     STREAMS: "Kafka Streams, exactly_once_v2, a commit every 100 ms",
 }
+_ALT = "Milliseconds from a row's creation to its reader, by sink: the median and p99"
 
 
 def lines(results: Results) -> Iterator[str]:
@@ -39,18 +44,28 @@ def lines(results: Results) -> Iterator[str]:
     yield ""
     heads = ("", "p50, ms", "p99, ms", "p50, times", "p99, times", *STEPS)
     yield from table(heads, list(_rows(result)))
+    yield f"![{_ALT}](../../docs/bench/end-to-end.svg)"
+
+
+def times_as_old(result: Result, part: str) -> float:
+    """The median of what kafka-eos makes of the age of a row with Spark's own sink.
+
+    Args:
+        part: "p50" or "p99".
+    """
+    ours, theirs = (result.one(part, peer=peer).samples for peer in (OURS, THEIRS))
+    return ratio(ours, theirs).median
 
 
 def _rows(result: Result) -> Iterator[tuple[str, ...]]:
     for peer in PEERS:
-        sink, *how = peer.split(", ")
         p50, p99 = (next(result.having(name, peer=peer), None) for name in ("p50", "p99"))
         if p50 is None or p99 is None:
             continue
         theirs = [next(result.having(name, peer=THEIRS), None) for name in ("p50", "p99")]
         steps = [next(result.having(step, peer=peer), None) for step in STEPS]
         yield (
-            ", ".join([_TITLES[sink], *how]),
+            _title(peer),
             spread_text(p50.spread),
             spread_text(p99.spread),
             *(
@@ -61,4 +76,29 @@ def _rows(result: Result) -> Iterator[tuple[str, ...]]:
         )
 
 
-PUBLICATION = Publication("end to end", RESULTS_PAGE, (NAME,), lines)
+def _title(peer: str) -> str:
+    sink, *how = peer.split(", ")
+    return ", ".join([_TITLES[sink], *how])
+
+
+def plot(results: Results) -> str:
+    """A line from the median to p99 for each peer."""
+    result = results[NAME]
+    peers = [peer for peer in PEERS if list(result.having("p50", peer=peer))]
+    with mpl.rc_context(STYLE):
+        height = 1.2 + 0.36 * len(peers)
+        figure, axes = plt.subplots(figsize=(WIDTH, height), layout="constrained")
+        for place, peer in enumerate(peers):
+            p50, p99 = (result.one(part, peer=peer).spread.median for part in ("p50", "p99"))
+            color = BLUE if peer.startswith(OURS) else INK
+            axes.plot((p50, p99), (place, place), color=color, linewidth=5, alpha=0.3)
+            axes.plot(p50, place, "o", color=color)
+            axes.plot(p99, place, "|", color=color, markersize=12)
+        axes.set_yticks(range(len(peers)), [_title(peer) for peer in peers])
+        axes.invert_yaxis()
+        axes.set_xlim(left=0)
+        axes.set_xlabel("milliseconds from a row's creation to its reader: median and p99")
+        return render_svg(figure)
+
+
+PUBLICATION = Publication("end to end", RESULTS_PAGE, (NAME,), lines, {"end-to-end.svg": plot})

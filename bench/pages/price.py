@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bench.pages.end_to_end import NAME as END_TO_END
+from bench.pages.end_to_end import times_as_old
 from bench.pages.publication import Publication, Results, number, table
 from bench.pages.sinks import times_the_rows
 from bench.pages.small_batches import NAME as SMALL
@@ -20,8 +22,12 @@ _SHAPES = {
 
 
 def lines(results: Results) -> Iterator[str]:
-    """Throughput by shape, and small batches, against Spark's own sink."""
+    """The age of rows, throughput by shape, and small batches, against Spark's own sink."""
     rows = []
+    if found := results.get(END_TO_END):
+        for part, meaning in (("p50", "median"), ("p99", "p99")):
+            times_old = number(times_as_old(found, part))
+            rows.append((f"Age of a row at its reader: {meaning}", f"{times_old} times"))
     if found := results.get(_LARGE):
         for shape, meaning in _SHAPES.items():
             if times := times_the_rows(found, shape):
@@ -39,4 +45,4 @@ def lines(results: Results) -> Iterator[str]:
     )
 
 
-PRICE = Publication("price", "README.md", (_LARGE, SMALL), lines)
+PRICE = Publication("price", "README.md", (END_TO_END, _LARGE, SMALL), lines)
