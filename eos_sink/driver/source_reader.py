@@ -37,6 +37,7 @@ from eos_sink.protocol.model import (
 from eos_sink.protocol.rules import moved_checkpoint
 from eos_sink.protocol.source_rules import (
     SourceBatch,
+    has_gone_on,
     has_written_as_query,
     is_new_stream,
     is_untracked,
@@ -208,7 +209,7 @@ class SourceReader:
             if note is not None:
                 self._check_noted(record, self.read(record, batch, deadline), note, deadline)
             return None
-        if is_new_stream(record, batch):
+        if is_new_stream(record, batch) or has_gone_on(record, batch):
             former = self.check_former(record, batch, deadline)
             if former is not None:
                 source = former[1].source

@@ -131,6 +131,15 @@ def is_new_stream(record: LogRecord, batch: BatchId) -> bool:
     return known.batch.stream != batch.stream
 
 
+def has_gone_on(record: LogRecord, batch: BatchId) -> bool:
+    """True if the stream has gone on from the position without a decision under this identity. The
+    position is only where it began, or where a former identity was left, which may have decided."""
+    known = record.source
+    if known is None or record.last_of(batch.stream):
+        return False
+    return batch.batch > known.batch.batch + 1
+
+
 def has_written_as_query(record: LogRecord) -> bool:
     """True if the identity has a query's batch, or its position."""
     return record.source is not None or last_stream(record) is not None

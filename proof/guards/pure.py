@@ -150,6 +150,7 @@ FUNCTIONS = (
     Function(_HANDOVER, "of_old_topics", (_BEGINS,)),
     Function(_SOURCE, "returns_to_start", (_MOVES,)),
     Function(_SOURCE, "is_new_stream", (_MOVES,)),
+    Function(_SOURCE, "has_gone_on", (_MOVES,)),
     Function(_SOURCE, "last_stream", (_MOVES,)),
     Function(_SOURCE, "is_untracked", (_MOVES,)),
     Function(

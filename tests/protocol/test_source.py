@@ -742,6 +742,27 @@ class TestBothWaysToWrite:
         reader.run()
         assert reader.world.visible() == read_rows({0: 5, 1: 5})
 
+    def test_one_that_has_only_begun_follows_what_the_former_one_decides_meanwhile(
+        self, reader: Reader
+    ) -> None:
+        """A driver that stood still goes on with the same checkpoint."""
+        reader.run(2)
+        left = reader.driver
+        number = reader.begin()
+        self.within_foreach_batch(reader, **{"eos.source.group.id": GROUP})
+        reader.driver.planner.plan()  # It notes where it goes on.
+        reader.driver = left
+        reader.run()
+        # A batch that is decided there, and not noted as done, is finished there.
+        self.within_foreach_batch(reader, **{"eos.source.group.id": GROUP})
+        reader.files.commits.remove(number)
+        error = refuse(reader)
+        assert error.remedy.startswith("Start the query once as it was then: with writeStream")
+        reader.files.commits.add(number)
+        self.within_foreach_batch(reader, **{"eos.source.group.id": GROUP})
+        reader.run()
+        assert reader.world.visible() == read_rows({0: 4, 1: 4})
+
     def start_with_another_querys_checkpoint(self, reader: Reader) -> None:
         """The first start of a query, whose writer names the wrong directory."""
         right = reader.files

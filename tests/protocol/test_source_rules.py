@@ -19,6 +19,7 @@ from eos_sink.protocol.source_rules import (
     MADE_AGAIN,
     SourceBatch,
     SourceLogs,
+    has_gone_on,
     is_new_stream,
     is_untracked,
     last_stream,
@@ -132,6 +133,7 @@ def test_a_decision_that_is_invisible_as_a_whole_takes_its_position_back(
 
 
 WITHOUT = replace(RECORD, source=None)
+BEGUN = LogRecord(2, None, "w", source=KNOWN)
 STALE = replace(RECORD, source=replace(KNOWN, batch=BatchId("y", 1), stale=True))
 
 
@@ -152,6 +154,23 @@ def test_a_stream_is_new_that_has_not_moved_the_position_last(
     record: LogRecord, stream: str, is_new: bool
 ) -> None:
     assert is_new_stream(record, BatchId(stream, 0)) is is_new
+
+
+@pytest.mark.parametrize(
+    ("record", "number", "gone_on"),
+    [
+        (BEGUN, KNOWN.batch.batch + 1, False),
+        (BEGUN, KNOWN.batch.batch + 2, True),
+        (replace(BEGUN, source=None), KNOWN.batch.batch + 2, False),
+        (RECORD, RECORD.decided[-1].batch + 2, False),
+        # Of another stream.
+        (replace(BEGUN, decision=replace(DECIDED, batch=BatchId("a", 9))), 9, True),
+    ],
+)
+def test_a_stream_has_gone_on_that_was_only_begun_here(
+    record: LogRecord, number: int, gone_on: bool
+) -> None:
+    assert has_gone_on(record, BatchId(KNOWN.batch.stream, number)) is gone_on
 
 
 def test_the_last_stream_is_one_of_a_query() -> None:
