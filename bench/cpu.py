@@ -107,7 +107,7 @@ class _Family:
                     left = self._known[left].parent
                 ended[left] = ended.get(left, 0.0) + each.own + each.reaped
         for pid, seconds in ended.items():
-            counted = family[pid].reaped - self._known.get(pid, family[pid]).reaped
+            counted = family[pid].reaped - self._known[pid].reaped
             self._lost += max(0.0, seconds - counted)
         self._known = family
         used = top.reaped + self._lost + sum(each.own + each.reaped for each in below.values())

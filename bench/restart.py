@@ -24,7 +24,7 @@ from bench import RESULTS
 from bench.broker import start_broker, topic_for
 from bench.pages.restart import NAME, PEERS, lines
 from bench.result import Notebook
-from bench.spark_turns import start_spark, wait_batch
+from bench.spark_turns import read_numbers, start_spark, wait_batch
 from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing.local_cluster import LocalCluster
 from eos_sink_lab.testing.waiting import to_stderr
@@ -80,8 +80,7 @@ def _write_batch(peer: str, servers: str, topic: str, checkpoint: str) -> None:
     """In a process of its own: write one batch, and print when the session and it were there."""
     spark = start_spark(CORES)
     at = {"session": time.time()}
-    made = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS)
-    rows = made.option("numPartitions", CORES).load().selectExpr("CAST(value AS STRING) AS value")
+    rows = read_numbers(spark, ROWS, CORES).selectExpr("CAST(value AS STRING) AS value")
     options = {"kafka.bootstrap.servers": servers, "topic": topic}
     known = len(list(Path(checkpoint).glob("commits/[0-9]*")))
     writer = rows.writeStream.format(peer).options(**options)

@@ -99,10 +99,8 @@ class Bench:
         with tempfile.TemporaryDirectory(prefix="eos-bench-") as home:
             checkpoint = f"{home}/c"
             if source is None:
-                made = self._spark.readStream.format("rate-micro-batch")
-                made = made.option("rowsPerBatch", shape.rows)
-                made = made.option("numPartitions", tasks or self._tasks)
-                rows = made.load().selectExpr(*shape.columns)
+                made = read_numbers(self._spark, shape.rows, tasks or self._tasks)
+                rows = made.selectExpr(*shape.columns)
             else:
                 rows = source(self._spark, checkpoint)
             if function is None:
@@ -175,6 +173,12 @@ def start_spark(tasks: int, sockets: bool = True) -> SparkSession:
 
         spark.dataSource.register(FloorDataSource)
     return spark
+
+
+def read_numbers(spark: SparkSession, rows: int, tasks: int) -> DataFrame:
+    """Numbers that Spark makes: as many rows and tasks in each batch."""
+    options = {"rowsPerBatch": rows, "numPartitions": tasks}
+    return spark.readStream.format("rate-micro-batch").options(**options).load()
 
 
 def wait_batch(query: StreamingQuery, sink: str, batch: int, deadline: Deadline) -> int:

@@ -26,7 +26,7 @@ from bench import RESULTS
 from bench.broker import start_broker, topic_for
 from bench.pages.timeline import KINDS, NAME, lines
 from bench.result import Notebook
-from bench.spark_turns import all_progress, start_spark, wait_batch
+from bench.spark_turns import all_progress, read_numbers, start_spark, wait_batch
 from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing.faults import TIMELINE_VARIABLE, Pass, read_timeline
 from eos_sink_lab.testing.faulty_source import FaultyDataSource
@@ -78,9 +78,7 @@ def _run(
     kafka: LocalCluster, spark: SparkSession, options: Mapping[str, str], batches: int
 ) -> list[Mapping[str, Any]]:
     """Run a query; return Spark's progress of its first batches."""
-    rate = {"rowsPerBatch": ROWS, "numPartitions": CORES}
-    made = spark.readStream.format("rate-micro-batch").options(**rate).load()
-    rows = made.selectExpr("CAST(value AS STRING) AS value")
+    rows = read_numbers(spark, ROWS, CORES).selectExpr("CAST(value AS STRING) AS value")
     with (
         topic_for(kafka, f"timeline-{time.time_ns()}", CORES) as topic,
         tempfile.TemporaryDirectory() as checkpoint,
