@@ -47,14 +47,18 @@ def lines(results: Results) -> Iterator[str]:
     yield f"![{_ALT}](../../docs/bench/end-to-end.svg)"
 
 
-def times_as_old(result: Result, part: str) -> float:
-    """The median of what kafka-eos makes of the age of a row with Spark's own sink.
+def times_as_old(result: Result, part: str, peer: str = OURS) -> float | None:
+    """The median of what `peer` makes of the age of a row with Spark's own sink.
 
     Args:
         part: "p50" or "p99".
+
+    Returns:
+        None where the result lacks one of the two.
     """
-    ours, theirs = (result.one(part, peer=peer).samples for peer in (OURS, THEIRS))
-    return ratio(ours, theirs).median
+    found = [next(result.having(part, peer=each), None) for each in (peer, THEIRS)]
+    ours, theirs = (None if each is None else each.samples for each in found)
+    return None if ours is None or theirs is None else ratio(ours, theirs).median
 
 
 def _rows(result: Result) -> Iterator[tuple[str, ...]]:
@@ -62,16 +66,13 @@ def _rows(result: Result) -> Iterator[tuple[str, ...]]:
         p50, p99 = (next(result.having(name, peer=peer), None) for name in ("p50", "p99"))
         if p50 is None or p99 is None:
             continue
-        theirs = [next(result.having(name, peer=THEIRS), None) for name in ("p50", "p99")]
+        times = (times_as_old(result, part, peer) for part in ("p50", "p99"))
         steps = [next(result.having(step, peer=peer), None) for step in STEPS]
         yield (
             _title(peer),
             spread_text(p50.spread),
             spread_text(p99.spread),
-            *(
-                number(ratio(ours.samples, their.samples).median) if their else "-"
-                for ours, their in zip((p50, p99), theirs, strict=True)
-            ),
+            *("-" if each is None else number(each) for each in times),
             *("-" if each is None else number(each.spread.median) for each in steps),
         )
 

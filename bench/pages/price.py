@@ -26,12 +26,12 @@ def lines(results: Results) -> Iterator[str]:
     rows = []
     if found := results.get(END_TO_END):
         for part, meaning in (("p50", "median"), ("p99", "p99")):
-            times_old = number(times_as_old(found, part))
-            rows.append((f"Age of a row at its reader: {meaning}", f"{times_old} times"))
+            if (times := times_as_old(found, part)) is not None:
+                rows.append((f"Age of a row at its reader: {meaning}", f"{number(times)} times"))
     if found := results.get(_LARGE):
         for shape, meaning in _SHAPES.items():
-            if times := times_the_rows(found, shape):
-                rows.append((f"Rows per second: {meaning}", f"{number(times.median)} times"))
+            if more := times_the_rows(found, shape):
+                rows.append((f"Rows per second: {meaning}", f"{number(more.median)} times"))
     for tasks in (2, 200):
         if (found := results.get(SMALL)) and (added := added_ms(found, tasks)):
             what = f"Time of a batch: 1,000 rows in {tasks} tasks, with Unix domain sockets"
