@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -53,6 +54,11 @@ def threads_and_files() -> tuple[int, int]:
     return len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
 
 
+def names_of_threads() -> list[str]:
+    """Names of this process's threads; librdkafka names its own."""
+    return sorted(name.read_text().strip() for name in Path("/proc/self/task").glob("*/comm"))
+
+
 def await_at_most(threads: int, files: int) -> None:
     """Clients end their threads in the background."""
     deadline = Deadline(30)
@@ -60,7 +66,9 @@ def await_at_most(threads: int, files: int) -> None:
         now = threads_and_files()
         if now[0] <= threads and now[1] <= files:
             return
-        assert not deadline.passed, f"{now} threads and files, more than {(threads, files)}"
+        assert not deadline.passed, (
+            f"{now} threads and files, more than {(threads, files)}: {names_of_threads()}"
+        )
 
 
 @pytest.fixture(scope="module")
