@@ -110,6 +110,10 @@ class Result:
             if what in (None, each.what) and labels.items() <= each.labels.items():
                 yield each
 
+    def find(self, what: str, **labels: Label) -> Series | None:
+        """The first series of this quantity with these labels; None if there is none."""
+        return next(self.having(what, **labels), None)
+
     def one(self, what: str, **labels: Label) -> Series:
         """The only series of this quantity with these labels.
 

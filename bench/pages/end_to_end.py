@@ -56,18 +56,17 @@ def times_as_old(result: Result, part: str, peer: str = OURS) -> float | None:
     Returns:
         None where the result lacks one of the two.
     """
-    found = [next(result.having(part, peer=each), None) for each in (peer, THEIRS)]
-    ours, theirs = (None if each is None else each.samples for each in found)
-    return None if ours is None or theirs is None else ratio(ours, theirs).median
+    ours, theirs = (result.find(part, peer=each) for each in (peer, THEIRS))
+    return ratio(ours.samples, theirs.samples).median if ours and theirs else None
 
 
 def _rows(result: Result) -> Iterator[tuple[str, ...]]:
     for peer in PEERS:
-        p50, p99 = (next(result.having(name, peer=peer), None) for name in ("p50", "p99"))
+        p50, p99 = (result.find(part, peer=peer) for part in ("p50", "p99"))
         if p50 is None or p99 is None:
             continue
         times = (times_as_old(result, part, peer) for part in ("p50", "p99"))
-        steps = [next(result.having(step, peer=peer), None) for step in STEPS]
+        steps = [result.find(step, peer=peer) for step in STEPS]
         yield (
             _title(peer),
             spread_text(p50.spread),

@@ -52,7 +52,7 @@ def times_the_rows(result: Result, shape: str) -> Spread | None:
 
 
 def _times(result: Result, peer: str, shape: str) -> Series | None:
-    return next(result.having("addBatch", peer=peer, shape=shape), None)
+    return result.find("addBatch", peer=peer, shape=shape)
 
 
 def targets(results: Results) -> Iterator[str]:

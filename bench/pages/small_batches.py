@@ -97,7 +97,7 @@ def _seconds(times: Series) -> str:
 
 
 def _times(result: Result, peer: str, tasks: int, sockets: bool = True) -> Series | None:
-    return next(result.having("addBatch", peer=peer, tasks=tasks, sockets=sockets), None)
+    return result.find("addBatch", peer=peer, tasks=tasks, sockets=sockets)
 
 
 PUBLICATIONS = (

@@ -34,8 +34,7 @@ def lines(results: Results) -> Iterator[str]:
 def _rows(result: Result) -> Iterator[tuple[str, ...]]:
     for writes, title in _TITLES.items():
         without, having = (
-            next(result.having("addBatch", writes=writes, group=group), None)
-            for group in (False, True)
+            result.find("addBatch", writes=writes, group=group) for group in (False, True)
         )
         if without is None or having is None:
             continue
